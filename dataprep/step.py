@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from pathlib import Path
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
 from dataprep.batch import LABEL, with_column
+
+
+def _beside_pipeline(path: Path, info: ValidationInfo) -> Path:
+    base = (info.context or {}).get("base")
+    return path if base is None else Path(base) / path.expanduser()
+
+
+# A path in a pipeline file is relative to that file: the loader validates with context {"base": its folder}.
+PipelinePath = Annotated[Path, AfterValidator(_beside_pipeline)]
 
 
 class Frozen(BaseModel):
@@ -50,6 +60,10 @@ class Step(Frozen):
     def apply(self, batch: pa.RecordBatch) -> Applied:
         """Judge or edit a batch of live documents."""
         raise NotImplementedError
+
+    def files(self) -> tuple[Path, ...]:
+        """Files whose content decides what the step does; their hashes are part of every task's identity."""
+        return ()
 
     def run(self, batch: pa.RecordBatch) -> Applied:
         """Apply the step to the rows that are alive and selected; the others pass untouched."""

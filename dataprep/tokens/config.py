@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import ByteSize, Field, model_validator
 
-from dataprep.step import Frozen
+from dataprep.step import Frozen, PipelinePath
 
 
 class TrainTokenizer(Frozen):
@@ -21,7 +20,7 @@ class TrainTokenizer(Frozen):
 class TokenizerConfig(Frozen):
     """Which tokenizer, and which of its special tokens mark documents."""
 
-    path: Path | None = Field(None, description="A tokenizer.json (may be .zst compressed).")
+    path: PipelinePath | None = Field(None, description="A tokenizer.json (may be .zst compressed).")
     train: TrainTokenizer | None = Field(None, description="Train one in the run instead.")
     add_special_tokens: tuple[str, ...] = Field((), description="Special tokens to add behind the vocabulary.")
     eos: str = Field("<|endoftext|>", description="Ends every document.")
