@@ -1,0 +1,133 @@
+"""The whole pipeline file as one frozen model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ByteSize, Field, field_validator, model_validator
+
+from dataprep.config.steps import AnyStep
+from dataprep.dedup.keys import ExactDedup
+from dataprep.readers.inputs import Input
+from dataprep.step import Frozen, PipelinePath, Step
+from dataprep.tokens.config import PackConfig, TokenizerConfig
+
+# MindRecord refuses these in a file name; white space breaks its file lists.
+FORBIDDEN_IN_NAME = "\\/:*?\"<>|&';`"
+DEFAULT_SHARD_TOKENS = 50_000_000
+
+
+def _tokens_unless_bytes(data: dict[str, Any]) -> int | None:
+    return DEFAULT_SHARD_TOKENS if data.get("shard_bytes") is None else None
+
+
+class DedupConfig(Frozen):
+    """Resources of the duplicate search."""
+
+    memory: ByteSize = Field(ByteSize(1 << 30), ge=1, description="Memory for sorting hashes; more spills to disk.")
+
+
+class OutputConfig(Frozen):
+    """Where the shards go, how large they are, and what is kept of dropped documents."""
+
+    path: PipelinePath = Field(description="Folder of the shards, manifest.json and the report.")
+    shard_bytes: ByteSize | None = Field(None, ge=1, description="Aim for this many bytes a shard, not tokens.")
+    shard_tokens: int | None = Field(
+        default_factory=_tokens_unless_bytes, ge=1, description="Aim for this many tokens a shard; default: 50_000_000."
+    )
+    dropped_text: Literal["excerpt", "full", "none"] = Field(
+        "excerpt", description="How much text of each dropped document goes into dropped/*.parquet."
+    )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> OutputConfig:
+        if (self.shard_tokens is None) == (self.shard_bytes is None):
+            raise ValueError("give either shard_tokens or shard_bytes")
+        return self
+
+
+class RunConfig(Frozen):
+    """How the run goes: processes, memory, bad records. The split and part sizes and the seed shape the output."""
+
+    executor: Literal["local"] = Field("local", description="local: processes on this machine.")
+    workers: Literal["auto"] | int = Field("auto", description="Worker processes; auto: one a usable core.")
+    work_dir: PipelinePath = Field(
+        "work",  # type: ignore[assignment]  # validated as if written, so that it lies beside the pipeline file
+        validate_default=True,
+        description="Folder of intermediate files and of the ledger a run resumes from.",
+    )
+    seed: int = Field(42, ge=0, le=(1 << 63) - 1, description="Source of all randomness of the run.")
+    on_bad_record: Literal["quarantine", "fail"] = Field(
+        "quarantine", description="quarantine: set a broken record aside and go on; fail: stop at the first."
+    )
+    max_bad_fraction: float = Field(
+        0.05, ge=0, le=1, description="Stop when more than this fraction of the records is broken."
+    )
+    memory_limit: Literal["auto"] | ByteSize = Field(
+        "auto", description="Memory for all work in flight; auto: from what the machine has free."
+    )
+    split_bytes: ByteSize = Field(ByteSize(64 << 20), ge=1, description="Input bytes a prepare task reads.")
+    part_bytes: ByteSize = Field(ByteSize(64 << 20), ge=1, description="Text bytes an intermediate part holds.")
+
+    @field_validator("workers", "memory_limit")
+    @classmethod
+    def _positive(cls, value: str | int) -> str | int:
+        if isinstance(value, int) and value < 1:
+            raise ValueError(f"must be 'auto' or at least 1, not {int(value)}")
+        return value
+
+
+class Pipeline(Frozen):
+    """A pipeline from raw text to packed token shards."""
+
+    name: str = Field("pipeline", description="Begins every shard's file name; default: this file's name.")
+    inputs: tuple[Input, ...] = Field(min_length=1, description="What to read.")
+    steps: tuple[AnyStep, ...] = Field(
+        (), description="Cleaners and filters in order; those after exact_dedup see only documents that survived it."
+    )
+    dedup: DedupConfig = Field(DedupConfig(), description="Resources of the duplicate search.")
+    tokenizer: TokenizerConfig = Field(description="The tokenizer and its document marks.")
+    pack: PackConfig = Field(PackConfig(), description="How tokens become rows.")
+    output: OutputConfig = Field(description="Where the shards go, and their size.")
+    run: RunConfig = Field(
+        default_factory=dict,  # type: ignore[arg-type]  # validated, so that work_dir lies beside the pipeline file
+        validate_default=True,
+        description="How the run goes.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _names_files(cls, name: str) -> str:
+        if not name:
+            raise ValueError("must not be empty")
+        bad = sorted({letter for letter in name if letter in FORBIDDEN_IN_NAME or letter.isspace()})
+        if bad:
+            held = " ".join("white space" if letter.isspace() else letter for letter in bad)
+            raise ValueError(f"{name!r} cannot begin a shard's file name: it holds {held}")
+        return name
+
+    @field_validator("steps")
+    @classmethod
+    def _one_dedup(cls, steps: tuple[Step | ExactDedup, ...]) -> tuple[Step | ExactDedup, ...]:
+        places = [f"steps[{at}]" for at, step in enumerate(steps) if isinstance(step, ExactDedup)]
+        if len(places) > 1:
+            raise ValueError(f"exact_dedup may stand once, found at {' and '.join(places)}")
+        return steps
+
+    @property
+    def dedup_step(self) -> ExactDedup | None:
+        """The duplicate removal among the steps, if any."""
+        return next((step for step in self.steps if isinstance(step, ExactDedup)), None)
+
+    @property
+    def prepare_steps(self) -> tuple[Step, ...]:
+        """Steps before the duplicate removal (all of them when there is none)."""
+        return tuple(step for step in self.steps[: self._dedup_at()] if isinstance(step, Step))
+
+    @property
+    def emit_steps(self) -> tuple[Step, ...]:
+        """Steps after the duplicate removal."""
+        return tuple(step for step in self.steps[self._dedup_at() :] if isinstance(step, Step))
+
+    def _dedup_at(self) -> int:
+        return next((at for at, step in enumerate(self.steps) if isinstance(step, ExactDedup)), len(self.steps))

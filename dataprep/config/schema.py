@@ -1,0 +1,77 @@
+"""The JSON schema of a pipeline file, for editors and for naming the key that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from dataprep.config.models import Pipeline
+from dataprep.config.places import KeyPath
+from dataprep.config.steps import STEP_TYPES
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE = {"type": "string", "pattern": r"^\$\{[A-Za-z_]\w*(:-[^}]*)?\}$"}
+
+
+def pipeline_schema() -> dict[str, Any]:
+    """The JSON schema (draft 2020-12) of a pipeline file as it is written, `${NAME}` values allowed anywhere."""
+    schema = Pipeline.model_json_schema(by_alias=True)
+    schema["$defs"]["Environment"] = {**_REFERENCE, "description": "An environment variable, replaced when loaded."}
+    for model in [schema, *schema["$defs"].values()]:
+        for name, described in model.get("properties", {}).items():
+            if model is not schema["$defs"]["StepEntry"]:
+                model["properties"][name] = _or_reference(described)
+    _open_steps(schema)
+    return {"$schema": _DIALECT, **schema}
+
+
+def _or_reference(described: dict[str, Any]) -> dict[str, Any]:
+    """The same property, or a reference to the environment in its place."""
+    notes = {key: described[key] for key in ("title", "description", "default") if key in described}
+    rule = {key: value for key, value in described.items() if key not in notes}
+    choices = rule["anyOf"] if set(rule) == {"anyOf"} else [rule]
+    return {**notes, "anyOf": [*choices, {"$ref": "#/$defs/Environment"}]}
+
+
+def _open_steps(schema: dict[str, Any]) -> None:
+    """A step is one key with its parameters, or nothing, or its bare name when it needs none."""
+    entry = schema["$defs"]["StepEntry"]
+    entry["minProperties"] = entry["maxProperties"] = 1
+    bare = [name for name, model in STEP_TYPES.items() if not any(f.is_required() for f in model.model_fields.values())]
+    for name in bare:
+        described = entry["properties"][name]
+        described.pop("default", None)
+        rule = {"$ref": described.pop("$ref")}
+        described["anyOf"] = [rule, {"type": "null"}]
+    steps = schema["properties"]["steps"]["anyOf"][0]
+    steps["items"] = {"anyOf": [{"$ref": "#/$defs/StepEntry"}, {"enum": bare}]}
+
+
+@cache
+def _plain_schema() -> dict[str, Any]:
+    return Pipeline.model_json_schema(by_alias=True)
+
+
+def keys_at(path: KeyPath) -> Sequence[str]:
+    """The keys a pipeline file may hold at `path`; empty where it holds no mapping."""
+    node: dict[str, Any] = _plain_schema()
+    for part in path:
+        inner = [choice for choice in _choices(node) if "items" in choice or "properties" in choice]
+        found = [_step_into(choice, part) for choice in inner]
+        node = next((step for step in found if step is not None), {})
+    return tuple(next((choice["properties"] for choice in _choices(node) if "properties" in choice), {}))
+
+
+def _step_into(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
+    entered = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
+    return entered if isinstance(entered, dict) else None
+
+
+def _choices(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """The node itself with references followed, or each of its alternatives."""
+    if "$ref" in node:
+        return _choices(_plain_schema()["$defs"][node["$ref"].rsplit("/", 1)[1]])
+    if "anyOf" in node:
+        return [choice for option in node["anyOf"] for choice in _choices(option)]
+    return [node]

@@ -1,0 +1,145 @@
+"""A run's progress for people: bars on a terminal, sparse lines anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.text import Text
+
+from dataprep.runtime.events import (
+    Event,
+    Note,
+    Reporter,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StageStarted,
+    TaskFinished,
+    TaskRetried,
+    combine,
+)
+from dataprep.runtime.tally import Tally, bytes_text, duration_text
+
+__all__ = ["combine", "plain_reporter", "rich_reporter"]
+
+Clock = Callable[[], float]
+
+# Often enough to see that a run lives, seldom enough for a log of many hours.
+_LINE_EVERY_SECONDS = 10.0
+
+
+@contextmanager
+def plain_reporter(stream: TextIO, clock: Clock = time.monotonic) -> Iterator[Reporter]:
+    """Lines for logs: one at each stage's start and end, one in at least ten seconds between, retries and notes.
+
+    `clock` gives monotonic seconds.
+    """
+    tallies: dict[str, Tally] = {}
+    last_line: dict[str, float] = {}
+
+    def line(event: Event) -> str | None:
+        now = clock()
+        if isinstance(event, StageStarted):
+            tallies[event.stage] = Tally(event, now)
+            last_line[event.stage] = now
+            return _stage_start(event)
+        if isinstance(event, StageFinished):
+            return _stage_end(event, tallies[event.stage])
+        if not isinstance(event, TaskFinished):
+            return _plain_line(event)
+        tally = tallies[event.stage]
+        tally.add(event)
+        if now - last_line[event.stage] < _LINE_EVERY_SECONDS or tally.done == tally.tasks:
+            return None
+        last_line[event.stage] = now
+        done = f"{event.stage}: {tally.done}/{tally.tasks} tasks"
+        return f"{done}, {tally.rates_text(now)}, {tally.left_text(now)} left, {tally.fates_text()}"
+
+    def report(event: Event) -> None:
+        text = line(event)
+        if text is not None:
+            stream.write(text + "\n")
+            stream.flush()
+
+    yield report
+
+
+@contextmanager
+def rich_reporter(console: Console, clock: Clock = time.monotonic) -> Iterator[Reporter]:
+    """A live bar a stage with its speed, time left and documents' fates; `console` should write to stderr."""
+    columns = (
+        TextColumn("[bold]{task.description}", markup=True),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rates]}", markup=False),
+        TextColumn("{task.fields[left]}", markup=False),
+        TextColumn("{task.fields[fates]}", markup=False),
+    )
+    bars: dict[str, TaskID] = {}
+    tallies: dict[str, Tally] = {}
+    with Progress(*columns, console=console) as progress:
+
+        def report(event: Event) -> None:
+            now = clock()
+            if isinstance(event, StageStarted):
+                tallies[event.stage] = Tally(event, now)
+                bars[event.stage] = progress.add_task(
+                    event.stage, total=event.tasks, completed=event.finished_before, rates="", left="", fates=""
+                )
+            elif isinstance(event, TaskFinished):
+                tally = tallies[event.stage]
+                tally.add(event)
+                _update(progress, bars[event.stage], tally, now, f"{tally.left_text(now)} left")
+            elif isinstance(event, StageFinished):
+                _update(progress, bars[event.stage], tallies[event.stage], now, duration_text(event.seconds))
+            else:
+                progress.console.print(Text(_plain_line(event), style=_style(event)))
+
+        yield report
+
+
+def _update(progress: Progress, bar: TaskID, tally: Tally, now: float, left: str) -> None:
+    progress.update(bar, completed=tally.done, rates=tally.rates_text(now), left=left, fates=tally.fates_text())
+
+
+def _stage_start(event: StageStarted) -> str:
+    size = f" over {bytes_text(event.bytes)}" if event.bytes else ""
+    before = f", {event.finished_before:,} finished before" if event.finished_before else ""
+    return f"{event.stage}: {event.tasks:,} tasks{size}{before}"
+
+
+def _stage_end(event: StageFinished, tally: Tally) -> str:
+    return f"{event.stage}: done in {duration_text(event.seconds)}, {tally.fates_text()}"
+
+
+def _plain_line(event: RunStarted | TaskRetried | RunFinished | RunFailed | Note) -> str:
+    match event:
+        case RunStarted():
+            return f"{event.name}: {event.tasks:,} tasks for {event.workers:,} workers"
+        case TaskRetried():
+            return f"{event.stage}: task {event.key} is tried again: {event.why}"
+        case RunFinished():
+            made = (
+                f"{event.documents:,} documents, {event.tokens:,} tokens, {event.rows:,} rows, {event.shards:,} shards"
+            )
+            return f"finished in {duration_text(event.seconds)}: {made}, manifest {event.manifest_hash}"
+        case RunFailed():
+            return f"failed (exit {event.exit_code}): {event.message}"
+        case Note():
+            return event.message
+
+
+def _style(event: Event) -> str:
+    match event:
+        case RunFailed():
+            return "bold red"
+        case TaskRetried():
+            return "yellow"
+        case _:
+            return ""
