@@ -1,0 +1,114 @@
+"""Tokenizer: texts to token ids and back, with exactly one EOS a document and no control token out of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer as Backend
+
+from dataprep.errors import ConfigError
+from dataprep.storage import hash_value
+from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.cuts import Cutter, cutter_for
+from dataprep.tokens.encoding import TokenBatch, encode_texts, with_borders
+from dataprep.tokens.special import SpecialTokens, check_unspeakable, choose_special_tokens
+from dataprep.tokens.tokenizer_json import open_backend, parse_tokenizer_json, settle, special_tokens
+
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """One tokenizer as a run uses it.
+
+    `json` is the exact tokenizer.json to publish beside the shards; `fingerprint` (xxh3-128 hex) hashes all that
+    changes ids; `vocab_size` is the largest id + 1, added tokens included; `bos_id` None puts nothing before documents.
+    """
+
+    json: bytes = field(repr=False)
+    fingerprint: str
+    vocab_size: int
+    eos_id: int
+    bos_id: int | None
+    pad_id: int
+    _backend: Backend = field(repr=False, compare=False)
+    _cutter: Cutter | None = field(repr=False, compare=False)
+
+    # The backend's own pickle forgets that special tokens in text are text, so a copy is opened anew.
+    def __reduce__(self) -> tuple[object, ...]:
+        names = SpecialTokens(*(self._name(token) for token in (self.eos_id, self.bos_id, self.pad_id)))
+        return _open, (self.json, names)
+
+    def encode(self, texts: Sequence[str]) -> TokenBatch:
+        """Encode documents: text, then eos (and bos before it, if configured); an empty text gives these alone.
+
+        Texts must be valid Unicode: a lone surrogate raises UnicodeEncodeError.
+        """
+        return with_borders(encode_texts(self._backend, self._cutter, texts), self.eos_id, self.bos_id)
+
+    def decode(self, ids: Sequence[int] | npt.NDArray[np.int32], *, show_special: bool = False) -> str:
+        """Text of token ids; special tokens are left out, or written by name if `show_special`."""
+        return str(self._backend.decode(np.asarray(ids, np.int32).tolist(), skip_special_tokens=not show_special))
+
+    def is_lossless(self, texts: Sequence[str]) -> bool:
+        """Whether decoding gives each of these texts back, character for character."""
+        tokens = self.encode(texts)
+        bounds = zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)
+        return all(self.decode(tokens.ids[a:b]) == text for (a, b), text in zip(bounds, texts, strict=True))
+
+    def _name(self, token: int | None) -> Any:
+        return None if token is None else self._backend.id_to_token(token)
+
+
+def load_tokenizer(config: TokenizerConfig, json_text: bytes) -> Tokenizer:
+    """Make the run's tokenizer from a tokenizer.json (bytes) and the configuration's special tokens.
+
+    Raises ConfigError naming the file and the mend if it is not a tokenizer, or its special tokens cannot mark
+    documents.
+    """
+    where = "tokenizer" if config.path is None else str(config.path)
+    value = parse_tokenizer_json(json_text, where)
+    extended = settle(value, config.add_special_tokens, where)
+    now = parse_tokenizer_json(extended, where)
+    known = set(open_backend(extended).get_vocab(with_added_tokens=True))
+    names = choose_special_tokens(config, value, known, special_tokens(now), where)
+    settled = settle(now, names.names(), where)
+    tokenizer = _open(settled, names)
+    if tokenizer.vocab_size > _INT32_MAX:
+        raise ConfigError(f"token id {tokenizer.vocab_size - 1} does not fit int32", where=where)
+    check_unspeakable(tokenizer._backend, parse_tokenizer_json(settled, where)["model"], names.names(), where)
+    return tokenizer
+
+
+def _open(settled: bytes, names: SpecialTokens) -> Tokenizer:
+    value = parse_tokenizer_json(settled, "tokenizer.json")
+    backend = open_backend(settled)
+    ids = {key: _id(backend, name) for key, name in (("eos", names.eos), ("bos", names.bos), ("pad", names.pad))}
+    return Tokenizer(
+        json=settled,
+        fingerprint=_fingerprint(value, ids),
+        vocab_size=_largest(backend.get_vocab(with_added_tokens=True).values()) + 1,
+        eos_id=backend.token_to_id(names.eos),
+        bos_id=ids["bos"],
+        pad_id=backend.token_to_id(names.pad),
+        _backend=backend,
+        _cutter=cutter_for(value),
+    )
+
+
+def _id(backend: Backend, name: str | None) -> int | None:
+    return None if name is None else backend.token_to_id(name)
+
+
+def _largest(ids: Iterable[int]) -> int:
+    return max(ids, default=-1)
+
+
+def _fingerprint(value: dict[str, Any], ids: dict[str, int | None]) -> str:
+    """The post-processor is left out: it is never run, eos and bos are put by us."""
+    parts = {key: value[key] for key in ("model", "normalizer", "pre_tokenizer", "added_tokens")}
+    return hash_value({**parts, **ids, "special_tokens_in_text": "text"})
