@@ -28,14 +28,15 @@ class SpecialTokens:
         return [self.eos, *([self.bos] if self.bos is not None else []), self.pad]
 
 
-def choose_special_tokens(
-    config: TokenizerConfig, value: dict[str, Any], known: set[str], special: list[str], where: str
-) -> SpecialTokens:
+def choose_special_tokens(config: TokenizerConfig, value: dict[str, Any], where: str) -> SpecialTokens:
     """Settle the special tokens from the configuration and the parsed tokenizer.json `value`.
 
-    `known` holds every token there is, `special` the special ones; both count `add_special_tokens` in. Raises
-    ConfigError when eos, bos or pad is not in the vocabulary or pad is also eos or bos.
+    Raises ConfigError when eos, bos or pad is neither in the file nor in `add_special_tokens`, or pad is also eos or
+    bos.
     """
+    added = value.get("added_tokens") or []
+    special = [*(token["content"] for token in added if token["special"]), *config.add_special_tokens]
+    known = {*_vocabulary(value["model"]), *(token["content"] for token in added), *config.add_special_tokens}
     for key, name in (("eos", config.eos), ("bos", config.bos), ("pad", config.pad)):
         if name is not None and name not in known:
             _refuse_unknown(key, name, special, where)
@@ -60,13 +61,19 @@ def check_unspeakable(backend: Backend, model: dict[str, Any], names: list[str],
             raise ConfigError(what, where=where, mend="choose another special token, or add one by add_special_tokens")
 
 
+def _vocabulary(model: dict[str, Any]) -> list[str]:
+    vocabulary = model.get("vocab") or {}
+    # Unigram models list [token, score] pairs, all others map tokens to ids.
+    return list(vocabulary) if isinstance(vocabulary, dict) else [str(token) for token, _ in vocabulary]
+
+
 def _merge_results(model: dict[str, Any]) -> set[str]:
     merges = model.get("merges") or []
     return {merge.replace(" ", "", 1) if isinstance(merge, str) else "".join(merge) for merge in merges}
 
 
 def _refuse_unknown(key: str, name: str, special: list[str], where: str) -> None:
-    mend = f"its special tokens are {listing(special)}; set tokenizer.{key} to one, or name it in add_special_tokens"
+    mend = f"its special tokens are {_listing(special)}; set tokenizer.{key} to one, or name it in add_special_tokens"
     raise ConfigError(f"tokenizer.{key} {name!r} is not in the vocabulary", where=where, mend=mend)
 
 
@@ -75,12 +82,12 @@ def _own_pad(value: dict[str, Any], known: set[str], special: list[str], where: 
     candidates = [padding.get("pad_token"), *PAD_NAMES]
     found = next((name for name in candidates if name in known), None)
     if found is None:
-        mend = f"{ADD_PAD}, or set tokenizer.pad to one of {listing(special)}"
+        mend = f"{ADD_PAD}, or set tokenizer.pad to one of {_listing(special)}"
         raise ConfigError("the tokenizer has no padding token", where=where, mend=mend)
     return str(found)
 
 
-def listing(names: list[str]) -> str:
+def _listing(names: list[str]) -> str:
     """Up to twelve names, quoted, for a message."""
     shown = ", ".join(repr(name) for name in names[:12])
     return (f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown) or "none"

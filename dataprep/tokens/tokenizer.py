@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.cuts import Cutter, cutter_for
 from dataprep.tokens.encoding import TokenBatch, encode_texts, with_borders
 from dataprep.tokens.special import SpecialTokens, check_unspeakable, choose_special_tokens
-from dataprep.tokens.tokenizer_json import open_backend, parse_tokenizer_json, settle, special_tokens
+from dataprep.tokens.tokenizer_json import open_backend, parse_tokenizer_json, settle
 
 _INT32_MAX = 2**31 - 1
 
@@ -72,15 +72,12 @@ def load_tokenizer(config: TokenizerConfig, json_text: bytes) -> Tokenizer:
     """
     where = "tokenizer" if config.path is None else str(config.path)
     value = parse_tokenizer_json(json_text, where)
-    extended = settle(value, config.add_special_tokens, where)
-    now = parse_tokenizer_json(extended, where)
-    known = set(open_backend(extended).get_vocab(with_added_tokens=True))
-    names = choose_special_tokens(config, value, known, special_tokens(now), where)
-    settled = settle(now, names.names(), where)
+    names = choose_special_tokens(config, value, where)
+    settled = settle(value, [*config.add_special_tokens, *names.names()], where)
     tokenizer = _open(settled, names)
     if tokenizer.vocab_size > _INT32_MAX:
         raise ConfigError(f"token id {tokenizer.vocab_size - 1} does not fit int32", where=where)
-    check_unspeakable(tokenizer._backend, parse_tokenizer_json(settled, where)["model"], names.names(), where)
+    check_unspeakable(tokenizer._backend, value["model"], names.names(), where)
     return tokenizer
 
 
@@ -91,7 +88,7 @@ def _open(settled: bytes, names: SpecialTokens) -> Tokenizer:
     return Tokenizer(
         json=settled,
         fingerprint=_fingerprint(value, ids),
-        vocab_size=_largest(backend.get_vocab(with_added_tokens=True).values()) + 1,
+        vocab_size=max(backend.get_vocab(with_added_tokens=True).values()) + 1,
         eos_id=backend.token_to_id(names.eos),
         bos_id=ids["bos"],
         pad_id=backend.token_to_id(names.pad),
@@ -102,10 +99,6 @@ def _open(settled: bytes, names: SpecialTokens) -> Tokenizer:
 
 def _id(backend: Backend, name: str | None) -> int | None:
     return None if name is None else backend.token_to_id(name)
-
-
-def _largest(ids: Iterable[int]) -> int:
-    return max(ids, default=-1)
 
 
 def _fingerprint(value: dict[str, Any], ids: dict[str, int | None]) -> str:

@@ -23,13 +23,22 @@ def read_tokenizer_file(path: Path) -> bytes:
     """
     try:
         data = path.read_bytes()
-        text = zstandard.ZstdDecompressor().decompressobj().decompress(data) if path.suffix == ".zst" else data
+        text = _decompress(data) if path.suffix == ".zst" else data
     except OSError as error:
         what = f"cannot read the tokenizer: {error.strerror or error}"
         raise ConfigError(what, where=str(path), mend=_MEND) from error
     except zstandard.ZstdError as error:
         raise ConfigError(f"the tokenizer is not valid zstd: {error}", where=str(path), mend=_MEND) from error
     parse_tokenizer_json(text, str(path))
+    return text
+
+
+def _decompress(data: bytes) -> bytes:
+    reader = zstandard.ZstdDecompressor().decompressobj()
+    text = bytes(reader.decompress(data))
+    # A cut-off frame is not an error to the library, only an end that never comes.
+    if not reader.eof:
+        raise zstandard.ZstdError("the file is cut off")
     return text
 
 
@@ -66,11 +75,6 @@ def open_backend(text: bytes) -> Backend:
     backend = _open(text.decode(), "tokenizer.json")
     backend.encode_special_tokens = True
     return backend
-
-
-def special_tokens(value: dict[str, Any]) -> list[str]:
-    """The special tokens a parsed tokenizer.json declares, by id."""
-    return [token["content"] for token in _added_tokens(value) if token["special"]]
 
 
 def _added_tokens(value: dict[str, Any]) -> list[dict[str, Any]]:
