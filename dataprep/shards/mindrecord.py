@@ -151,7 +151,8 @@ def _private_directory(final: Path, scratch: Path) -> Iterator[Path]:
 
 def _file_writer(path: Path) -> Any:
     try:
-        from mindspore.mindrecord import FileWriter  # noqa: PLC0415 - takes seconds, and only a writer needs it
+        # Here and not above: it takes seconds, and sizes and names can be checked without it.
+        from mindspore.mindrecord import FileWriter
     except ImportError as error:
         raise EnvironmentFailure(
             f"cannot import mindspore: {error}", mend="pip install 'mindspore==2.9.0' 'numpy<2'"

@@ -29,7 +29,7 @@ _LENGTH = 8
 _COUNT = 4
 # FileWriter.set_header_size allows no more; a longer claim is damage, and must not be believed and read.
 _MAX_HEADER = 128 << 20
-_INTEGERS = {"int32": np.dtype(np.int32), "int64": np.dtype(np.int64)}
+_INTEGERS: dict[str, np.dtype[Any]] = {"int32": np.dtype(np.int32), "int64": np.dtype(np.int64)}
 _RANGES = (
     "SELECT ROW_ID, PAGE_ID_BLOB, PAGE_OFFSET_BLOB, PAGE_OFFSET_BLOB_END FROM INDEXES WHERE ROW_ID BETWEEN ? AND ?"
 )
@@ -208,7 +208,7 @@ def _mapped(path: Path) -> Iterator[Bytes]:
 def _slice_row(path: Path, header: _Header, data: Bytes, page: object, start: object, end: object) -> Bytes:
     if not (isinstance(page, int) and isinstance(start, int) and isinstance(end, int)):
         raise damage(index_path(path), f"broken index: {page!r}, {start!r}, {end!r} is no place")
-    if not (0 <= start and start + _LENGTH <= end <= header.page_size and 0 <= page < 1 << 32):
+    if not (start >= 0 and start + _LENGTH <= end <= header.page_size and 0 <= page < 1 << 32):
         raise damage(index_path(path), f"broken index: bytes {start} to {end} of page {page} hold no row")
     base = header.header_size + page * header.page_size
     if base + end > len(data):
@@ -250,7 +250,7 @@ def _decode_column(path: Path, name: str, column: Column, part: Bytes) -> npt.ND
         raise damage(path, f"column {name} of a row cannot be decoded")
     if column.shape[0] not in (-1, len(values)):
         raise damage(path, f"column {name} of a row has {len(values)} values, not {column.shape[0]}")
-    narrow = values.astype(_INTEGERS[column.type])
+    narrow: npt.NDArray[Any] = values.astype(_INTEGERS[column.type])
     if not np.array_equal(narrow, values):
         raise damage(path, f"column {name} of a row holds a value too large for {column.type}")
     return narrow

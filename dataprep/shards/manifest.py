@@ -1,0 +1,269 @@
+"""The manifest: what a finished shard set holds, how it came about, and the sums that prove nothing was lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from dataprep.errors import ConfigError, DamageError
+from dataprep.storage import disk_errors, hash_value, write_json
+
+VERSION = 1
+FILE_NAME = "manifest.json"
+STAGES = ("prepare", "dedup", "emit")
+
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="xxh3-128, hex.")]
+Count = Annotated[int, Field(ge=0)]
+Reasons = dict[str, Count]
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+
+class SpecialToken(_Facts):
+    """A token that marks documents, as written in the tokenizer and as an id."""
+
+    token: str
+    id: Count
+
+
+class TokenizerFacts(_Facts):
+    """The tokenizer that made the ids; `lossless` says that decoding gives every text back, byte for byte."""
+
+    fingerprint: str
+    vocab_size: Annotated[int, Field(ge=1)]
+    eos: SpecialToken
+    bos: SpecialToken | None
+    pad: SpecialToken
+    file: str
+    lossless: bool
+
+
+class PackFacts(_Facts):
+    """How tokens became rows; `row_length` is in tokens."""
+
+    seq_length: Annotated[int, Field(ge=1)]
+    row_length: Annotated[int, Field(ge=1)]
+    method: str
+    layout: str
+
+
+class InputFacts(_Facts):
+    """What was read: files, their bytes, the records in them; `list` is the file that names each."""
+
+    files: Count
+    bytes: Count
+    records: Count
+    list: str
+
+
+class Counts(_Facts):
+    """The fate of one source's records in one stage."""
+
+    in_: Count = Field(alias="in")
+    kept: Count
+    dropped: Reasons
+    quarantined: Reasons
+    text_bytes_in: Count
+    text_bytes_kept: Count
+
+    @property
+    def lost(self) -> int:
+        """Records dropped or quarantined."""
+        return sum(self.dropped.values()) + sum(self.quarantined.values())
+
+
+class Totals(_Facts):
+    """Sums over the shards; tokens exclude padding, text bytes are UTF-8."""
+
+    documents: Count
+    tokens: Count
+    padding: Count
+    rows: Count
+    text_bytes: Count
+
+
+class SourceTotals(_Facts):
+    """Sums over the documents of one source."""
+
+    documents: Count
+    tokens: Count
+    text_bytes: Count
+
+
+class Shard(_Facts):
+    """One shard: its three files relative to the manifest, their sizes and hashes, and what is in them."""
+
+    file: str
+    db: str
+    documents_file: str
+    rows: Count
+    documents: Count
+    tokens: Count
+    padding: Count
+    text_bytes: Count
+    bytes: Count
+    xxh3: Hash
+    db_bytes: Count
+    db_xxh3: Hash
+    documents_bytes: Count
+    documents_xxh3: Hash
+
+
+class ListedFile(_Facts):
+    """Any other file of the set; `rows` for Parquet."""
+
+    path: str
+    bytes: Count
+    xxh3: Hash
+    rows: Count | None
+
+
+class Manifest(_Facts):
+    """Everything a consumer needs to trust and open a shard set. `hash` covers all but itself and `run`."""
+
+    manifest_version: Literal[1]
+    name: str
+    hash: Hash
+    config: dict[str, JsonValue]
+    config_hash: str
+    seed: int
+    tokenizer: TokenizerFacts
+    pack: PackFacts
+    inputs: InputFacts
+    ledger: dict[str, dict[str, Counts]]
+    edits: Reasons
+    totals: Totals
+    sources: dict[str, SourceTotals]
+    shards: tuple[Shard, ...]
+    files: tuple[ListedFile, ...]
+    run: dict[str, JsonValue]
+
+
+def manifest_hash(content: Mapping[str, Any]) -> str:
+    """xxh3-128 (hex) of a manifest's JSON content, less `hash` and the run-time facts."""
+    return hash_value({key: value for key, value in content.items() if key not in ("hash", "run")})
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON schema of manifest.json."""
+    return Manifest.model_json_schema(by_alias=True)
+
+
+def seal(content: Mapping[str, Any]) -> Manifest:
+    """Build a manifest from everything but its version and hash, and prove it. Raises DamageError if sums differ."""
+    draft = Manifest.model_validate_json(json.dumps({**content, "manifest_version": VERSION, "hash": "0" * 32}))
+    manifest = draft.model_copy(update={"hash": manifest_hash(as_json(draft))})
+    prove(manifest)
+    return manifest
+
+
+def as_json(manifest: Manifest) -> dict[str, Any]:
+    """The manifest as the JSON object that is stored."""
+    return manifest.model_dump(mode="json", by_alias=True)
+
+
+def write_manifest(directory: Path, content: Mapping[str, Any]) -> Manifest:
+    """Seal and write manifest.json atomically; it is what makes a shard set finished, so write it last."""
+    manifest = seal(content)
+    write_json(directory / FILE_NAME, as_json(manifest))
+    return manifest
+
+
+def load_manifest(directory: Path) -> Manifest:
+    """Read and check manifest.json. Raises ConfigError when there is none, DamageError when it is not as written."""
+    path = directory / FILE_NAME
+    if not path.exists():
+        raise ConfigError(
+            "unfinished shard set: no manifest.json", where=str(directory), mend="run the pipeline again to finish it"
+        )
+    with disk_errors(path):
+        data = path.read_bytes()
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, f"not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise _broken(path, "not a JSON object")
+    version = content.get("manifest_version")
+    if version != VERSION:
+        raise DamageError(
+            f"manifest version is {version!r}, expected {VERSION}",
+            where=str(path),
+            mend="use the version of dataprep that wrote it",
+        )
+    if content.get("hash") != manifest_hash(content):
+        raise _broken(path, "content does not match its hash")
+    try:
+        return Manifest.model_validate_json(data)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(str(part) for part in fault["loc"])
+        raise _broken(path, f"{place}: {fault['msg']}") from error
+
+
+def prove(manifest: Manifest) -> None:
+    """Check that the ledger and all sums add up. Raises DamageError naming every sum that does not."""
+    faults = list(imbalances(manifest))
+    if faults:
+        raise DamageError("the manifest does not add up: " + "; ".join(faults), where=manifest.name)
+
+
+def imbalances(manifest: Manifest) -> Iterator[str]:
+    """Every sum of the manifest that does not add up, in words."""
+    yield from _ledger_imbalances(manifest)
+    yield from _total_imbalances(manifest)
+    for shard in manifest.shards:
+        cells = shard.rows * manifest.pack.row_length
+        if shard.tokens + shard.padding != cells:
+            yield f"{shard.file}: {shard.tokens} tokens + {shard.padding} padding, but {cells} in its rows"
+
+
+def _ledger_imbalances(manifest: Manifest) -> Iterator[str]:
+    ledger = manifest.ledger
+    if set(ledger) != set(STAGES):
+        yield f"ledger has the stages {', '.join(ledger)}, not {', '.join(STAGES)}"
+        return
+    for stage, source, counts in ((stage, source, ledger[stage][source]) for stage in STAGES for source in ledger[stage]):
+        if counts.in_ != counts.kept + counts.lost:
+            yield f"{stage} of {source}: {counts.in_} in, {counts.kept} kept + {counts.lost} dropped or quarantined"
+    read = sum(counts.in_ for counts in ledger[STAGES[0]].values())
+    if read != manifest.inputs.records:
+        yield f"{manifest.inputs.records} records in the inputs, {STAGES[0]} took {read}"
+    yield from _broken_chain(manifest)
+
+
+def _broken_chain(manifest: Manifest) -> Iterator[str]:
+    """Sources of which a stage, or the shards in the end, took another number than the stage before kept."""
+    takers = [
+        *((stage, {source: counts.in_ for source, counts in manifest.ledger[stage].items()}) for stage in STAGES[1:]),
+        ("the shards", {source: totals.documents for source, totals in manifest.sources.items()}),
+    ]
+    for stage, (taker, taken) in zip(STAGES, takers, strict=True):
+        kept = {source: counts.kept for source, counts in manifest.ledger[stage].items()}
+        for source in sorted({*kept, *taken}):
+            if kept.get(source, 0) != taken.get(source, 0):
+                yield f"{source}: {stage} kept {kept.get(source, 0)}, {taker} took {taken.get(source, 0)}"
+
+
+def _total_imbalances(manifest: Manifest) -> Iterator[str]:
+    for field in ("documents", "tokens", "text_bytes"):
+        total = getattr(manifest.totals, field)
+        by_shard = sum(getattr(shard, field) for shard in manifest.shards)
+        by_source = sum(getattr(source, field) for source in manifest.sources.values())
+        if not total == by_shard == by_source:
+            yield f"{field}: {total} in all, {by_shard} by shard, {by_source} by source"
+    for field in ("rows", "padding"):
+        total = getattr(manifest.totals, field)
+        by_shard = sum(getattr(shard, field) for shard in manifest.shards)
+        if total != by_shard:
+            yield f"{field}: {total} in all, {by_shard} by shard"
+
+
+def _broken(path: Path, what: str) -> DamageError:
+    return DamageError(what, where=str(path), mend="restore the file or run the pipeline again")
