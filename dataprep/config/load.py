@@ -49,7 +49,7 @@ def load(path: Path, overrides: Sequence[str] = (), environ: Mapping[str, str] =
 
     Relative paths, those in overrides too, are relative to the file's folder. Raises ConfigErrors with all faults.
     """
-    base = Path(os.path.abspath(path)).parent
+    base = path.absolute().parent
     tree = _read_tree(path, environ)
     name_steps(tree)
     for number, override in enumerate(overrides, 1):

@@ -52,7 +52,8 @@ class RunConfig(Frozen):
     executor: Literal["local"] = Field("local", description="local: processes on this machine.")
     workers: Literal["auto"] | int = Field("auto", description="Worker processes; auto: one a usable core.")
     work_dir: PipelinePath = Field(
-        "work",  # type: ignore[assignment]  # validated as if written, so that it lies beside the pipeline file
+        # Validated as if it were written, so that it lies beside the pipeline file.
+        default="work",
         validate_default=True,
         description="Folder of intermediate files and of the ledger a run resumes from.",
     )
@@ -85,12 +86,14 @@ class Pipeline(Frozen):
     steps: tuple[AnyStep, ...] = Field(
         (), description="Cleaners and filters in order; those after exact_dedup see only documents that survived it."
     )
-    dedup: DedupConfig = Field(DedupConfig(), description="Resources of the duplicate search.")
+    dedup: DedupConfig = Field(
+        default_factory=dict, validate_default=True, description="Resources of the duplicate search."
+    )
     tokenizer: TokenizerConfig = Field(description="The tokenizer and its document marks.")
-    pack: PackConfig = Field(PackConfig(), description="How tokens become rows.")
+    pack: PackConfig = Field(default_factory=dict, validate_default=True, description="How tokens become rows.")
     output: OutputConfig = Field(description="Where the shards go, and their size.")
     run: RunConfig = Field(
-        default_factory=dict,  # type: ignore[arg-type]  # validated, so that work_dir lies beside the pipeline file
+        default_factory=dict,
         validate_default=True,
         description="How the run goes.",
     )

@@ -28,7 +28,7 @@ def pipeline_schema() -> dict[str, Any]:
 
 def _or_reference(described: dict[str, Any]) -> dict[str, Any]:
     """The same property, or a reference to the environment in its place."""
-    notes = {key: described[key] for key in ("title", "description", "default") if key in described}
+    notes: dict[str, Any] = {key: described[key] for key in ("title", "description", "default") if key in described}
     rule = {key: value for key, value in described.items() if key not in notes}
     choices = rule["anyOf"] if set(rule) == {"anyOf"} else [rule]
     return {**notes, "anyOf": [*choices, {"$ref": "#/$defs/Environment"}]}

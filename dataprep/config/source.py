@@ -77,16 +77,16 @@ class _Walk:
         values: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         for key, value in node.value:
+            here = (*path, key.value) if isinstance(key, ScalarNode) else path
             if key.tag == _TAG + "merge":
                 merged = {**self._merged(value, path), **merged}
             elif not isinstance(key, ScalarNode):
                 self._fault(key, path, "a key must be plain text")
             elif key.value in values:
-                first = self.places[(*path, key.value)]
-                self._fault(key, (*path, key.value), f"this key stands here twice, first on line {first.line}")
+                self._fault(key, here, f"this key stands here twice, first on line {self.places[here].line}")
             else:
-                self.places[(*path, key.value)] = self.place(key)
-                values[key.value] = self.value(value, (*path, key.value))
+                self.places[here] = self.place(key)
+                values[key.value] = self.value(value, here)
         return {**merged, **values}
 
     def _merged(self, node: Node, path: KeyPath) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def _syntax_fault(error: YAMLError, text: str, place_at: PlaceAt, root: KeyPath)
         column = error.position - before.rfind("\n")
         place = place_at(before.count("\n") + 1, column)
         return place.fault(root, f"character U+{ord(text[error.position]):04X} may not stand in YAML, remove it")
-    mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-    if mark is None:
+    if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
         return place_at(1, 1).fault(root, f"not valid YAML: {error}")
+    mark = error.problem_mark
     place = place_at(mark.line + 1, mark.column + 1)
     return place.fault(root, _syntax_message(error.problem or "cannot be read", text, mark.line))
 
