@@ -8,8 +8,8 @@ pre-tokenizer accepted here
 - the only look-ahead, `\\s+(?!\\S)`, is tried at white space, and the left piece ends in a letter,
 
 so the whole is split there too and both sides are split alike. Models work word by word, hence equal ids. The
-apostrophe is no separator (other expressions glue "'s" to its word), letters are those that every Unicode version calls letters and
-no normaliser composes with what precedes them.
+apostrophe is no separator (other expressions glue "'s" to its word); letters are those that every Unicode version
+calls letters and no normaliser composes with what precedes them.
 """
 
 from __future__ import annotations
