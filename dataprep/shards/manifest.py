@@ -229,7 +229,8 @@ def _ledger_imbalances(manifest: Manifest) -> Iterator[str]:
     if set(ledger) != set(STAGES):
         yield f"ledger has the stages {', '.join(ledger)}, not {', '.join(STAGES)}"
         return
-    for stage, source, counts in ((stage, source, ledger[stage][source]) for stage in STAGES for source in ledger[stage]):
+    entries = [(stage, source, counts) for stage in STAGES for source, counts in ledger[stage].items()]
+    for stage, source, counts in entries:
         if counts.in_ != counts.kept + counts.lost:
             yield f"{stage} of {source}: {counts.in_} in, {counts.kept} kept + {counts.lost} dropped or quarantined"
     read = sum(counts.in_ for counts in ledger[STAGES[0]].values())

@@ -1,0 +1,183 @@
+"""Check what is inside intact shards: the document index, sampled rows, and sampled documents decoded to their text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import xxhash
+
+from dataprep.errors import DamageError, EnvironmentFailure
+from dataprep.shards.decoder import Decoder, document_text, open_decoder
+from dataprep.shards.documents import read_documents
+from dataprep.shards.manifest import Manifest, Shard
+from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, misplaced, of_document, piece_tokens, pieces_of
+from dataprep.shards.records import check_framing, read_rows
+
+_COLUMNS = ("doc_id", "source", "text_bytes", "text_xxh3", *PLACE_COLUMNS)
+_SUMS = ("documents", "tokens", "text_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: the file it is in, relative to the shard set, and what is wrong."""
+
+    file: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How many rows and documents to decode, spread evenly over the set, and the seed that draws them."""
+
+    rows: int
+    documents: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """An intact shard under examination: its index, where the documents lie, and the decoder if texts can be proved."""
+
+    path: Path
+    facts: Shard
+    manifest: Manifest
+    index: pa.Table
+    pieces: Pieces
+    decode: Decoder | None
+
+
+def check_contents(directory: Path, manifest: Manifest, damaged: set[str], sample: Sample) -> Iterator[Finding]:
+    """Check every shard none of whose files is in `damaged`; yields findings, never raises on damage."""
+    decode: Decoder | None = None
+    if manifest.tokenizer.lossless and sample.documents and manifest.tokenizer.file not in damaged:
+        try:
+            decode = open_decoder(directory, manifest)
+        except DamageError as error:
+            yield Finding(manifest.tokenizer.file, error.what)
+    rows = _spread(manifest.totals.rows, sample.rows, sample.seed)
+    documents = _spread(manifest.totals.documents, sample.documents, sample.seed)
+    sums: Counter[tuple[str, str]] = Counter()
+    first_row = first_document = 0
+    for facts in manifest.shards:
+        chosen_rows = _within(rows, first_row, facts.rows)
+        chosen_documents = _within(documents, first_document, facts.documents)
+        first_row, first_document = first_row + facts.rows, first_document + facts.documents
+        if not damaged.isdisjoint((facts.file, facts.db, facts.documents_file)):
+            continue
+        try:
+            index = read_documents(directory / facts.documents_file, _COLUMNS)
+            _add_sources(index, sums)
+            index_faults = list(_index_faults(facts, manifest, index))
+        except (DamageError, EnvironmentFailure) as error:
+            index_faults = [error.what]
+        yield from (Finding(facts.documents_file, what) for what in index_faults)
+        if index_faults:
+            continue
+        pieces = pieces_of(index, manifest.pack.row_length)
+        shard = _Shard(directory / facts.file, facts, manifest, index, pieces, decode)
+        yield from _check_rows_and_texts(shard, chosen_rows, chosen_documents)
+    if damaged.isdisjoint(facts.documents_file for facts in manifest.shards):
+        yield from _check_sources(manifest, sums)
+
+
+def _spread(total: int, wanted: int, seed: int) -> npt.NDArray[np.int64]:
+    """At most `wanted` numbers below `total`, rising, one drawn from each of as many equal ranges."""
+    parts = max(0, min(wanted, total))
+    edges = np.arange(parts + 1, dtype=np.int64) * total // max(1, parts)
+    return np.random.default_rng(seed).integers(edges[:-1], edges[1:])
+
+
+def _within(sample: npt.NDArray[np.int64], first: int, count: int) -> list[int]:
+    return [int(number) - first for number in sample if first <= number < first + count]
+
+
+def _index_faults(facts: Shard, manifest: Manifest, index: pa.Table) -> Iterator[str]:
+    found = (len(index), _sum(index, "tokens"), _sum(index, "text_bytes"))
+    for name, value in zip(_SUMS, found, strict=True):
+        if value != getattr(facts, name):
+            yield f"{name}: {value} in the index, the manifest says {getattr(facts, name)}"
+    row_length = manifest.pack.row_length
+    what = misplaced(index, pieces_of(index, row_length), facts.rows, row_length, facts.padding)
+    if what:
+        yield what
+
+
+def _sum(index: pa.Table, name: str) -> int:
+    return int(index.column(name).to_numpy().astype(np.int64).sum())
+
+
+def _add_sources(index: pa.Table, sums: Counter[tuple[str, str]]) -> None:
+    by_source = index.select(["source", "tokens", "text_bytes"])
+    by_source = by_source.set_column(0, "source", by_source.column(0).cast(pa.string()))
+    grouped = by_source.group_by("source").aggregate([("source", "count"), ("tokens", "sum"), ("text_bytes", "sum")])
+    for group in grouped.to_pylist():
+        for name, column in zip(_SUMS, ("source_count", "tokens_sum", "text_bytes_sum"), strict=True):
+            sums[group["source"], name] += group[column]
+
+
+def _check_sources(manifest: Manifest, sums: Counter[tuple[str, str]]) -> Iterator[Finding]:
+    listed = {(source, name): getattr(totals, name) for source, totals in manifest.sources.items() for name in _SUMS}
+    for source, name in sorted({*listed, *sums}):
+        expected, found = listed.get((source, name), 0), sums[source, name]
+        if expected != found:
+            what = f"{name} of {source}: {expected} here, {found} in the document indexes"
+            yield Finding("manifest.json", what)
+
+
+def _check_rows_and_texts(shard: _Shard, rows: list[int], documents: list[int]) -> Iterator[Finding]:
+    try:
+        check_framing(shard.path)
+        for row, decoded in zip(rows, read_rows(shard.path, rows), strict=True):
+            yield from (Finding(shard.facts.file, f"row {row}: {what}") for what in _row_faults(shard, row, decoded))
+        for document in documents:
+            what = _text_fault(shard, document)
+            if what:
+                doc_id = shard.index.column("doc_id")[document].as_py()
+                yield Finding(shard.facts.file, f"document {doc_id!r}: {what}")
+    except (DamageError, EnvironmentFailure) as error:
+        yield Finding(shard.facts.file, error.what)
+
+
+def _row_faults(shard: _Shard, row: int, decoded: dict[str, npt.NDArray[Any]]) -> Iterator[str]:
+    missing = {"input_ids", "doc_starts"} - set(decoded)
+    if missing:
+        yield f"lacks the column {', '.join(sorted(missing))}"
+        return
+    ids, starts = decoded["input_ids"], decoded["doc_starts"]
+    tokenizer = shard.manifest.tokenizer
+    if len(ids) != shard.manifest.pack.row_length:
+        yield f"has {len(ids)} tokens, not {shard.manifest.pack.row_length}"
+    if len(ids) and not (ids.min() >= 0 and ids.max() < tokenizer.vocab_size):
+        yield f"holds an id outside the vocabulary of {tokenizer.vocab_size}"
+    pieces = in_row(shard.pieces, row)
+    if not np.array_equal(starts, pieces.start):
+        yield "doc_starts do not match the document index"
+    content = int(pieces.length.sum())
+    if (ids[content:] != tokenizer.pad.id).any():
+        yield f"is not padded from token {content} on"
+    # Text never encodes to a special token; padding may share its id with the tokens that mark documents.
+    marks = {tokenizer.eos.id} | ({tokenizer.bos.id} if tokenizer.bos else set())
+    if tokenizer.pad.id not in marks and (ids[:content] == tokenizer.pad.id).any():
+        yield "holds padding inside its text"
+
+
+def _text_fault(shard: _Shard, document: int) -> str | None:
+    ids = np.concatenate(list(piece_tokens(shard.path, of_document(shard.pieces, document))))
+    if shard.decode is None:
+        return None
+    text = document_text(ids, shard.manifest, shard.decode)
+    if text is None:
+        return "does not begin and end with its special tokens"
+    data = text.encode()
+    if len(data) != shard.index.column("text_bytes")[document].as_py():
+        return f"decodes to {len(data)} bytes of text, not those in the index"
+    if xxhash.xxh3_128_digest(data) != shard.index.column("text_xxh3")[document].as_py():
+        return "decodes to another text than the one it was made from"
+    return None

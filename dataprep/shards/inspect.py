@@ -1,0 +1,241 @@
+"""Look inside a shard set: the text of a row or a document with the borders in it, and the records that were lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dataprep.errors import ConfigError, DamageError
+from dataprep.shards.decoder import Decoder, open_decoder
+from dataprep.shards.documents import document_batches, read_documents
+from dataprep.shards.manifest import Manifest, Shard, load_manifest
+from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, of_document, piece_tokens, pieces_of
+
+_COLUMNS = ("doc_id", "source", "origin", *PLACE_COLUMNS)
+_EXCERPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The part of a document in one row: global `row`, first token in it, tokens, and whether it begins or ends there.
+
+    `text` is the decoded ids, special tokens included; characters cut by the row's border show as U+FFFD.
+    """
+
+    doc_id: str
+    source: str
+    origin: str
+    row: int
+    start: int
+    tokens: int
+    begins: bool
+    ends: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """One row: its number in the set and in its shard, its pieces in order, and the tokens of padding behind them."""
+
+    row: int
+    shard: str
+    row_in_shard: int
+    pieces: tuple[Piece, ...]
+    padding: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """One document: its shard and its pieces in reading order."""
+
+    doc_id: str
+    source: str
+    origin: str
+    shard: str
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LostRecord:
+    """A dropped document (with doc_id, stage, maybe the document it matched) or a quarantined record (with detail)."""
+
+    fate: str
+    source: str
+    origin: str
+    reason: str
+    text: str
+    doc_id: str | None = None
+    stage: str | None = None
+    matched_doc: str | None = None
+    detail: str | None = None
+
+
+def inspect_row(directory: Path, row: int) -> RowView:
+    """Decode the row numbered `row` in the manifest's order of shards. Raises ConfigError if there is none."""
+    manifest = load_manifest(directory)
+    if not 0 <= row < manifest.totals.rows:
+        raise ConfigError(f"no row {row}", where=str(directory), mend=f"rows are 0 to {manifest.totals.rows - 1}")
+    first = 0
+    for shard in manifest.shards:
+        if row < first + shard.rows:
+            break
+        first += shard.rows
+    index = read_documents(directory / shard.documents_file, _COLUMNS)
+    pieces = in_row(pieces_of(index, manifest.pack.row_length), row - first)
+    decode = open_decoder(directory, manifest)
+    shown = tuple(_show(directory / shard.file, index, pieces, first, decode))
+    return RowView(row, shard.file, row - first, shown, manifest.pack.row_length - int(pieces.length.sum()))
+
+
+def inspect_document(directory: Path, doc_id: str) -> list[DocumentView]:
+    """Decode every document with this id, across its rows. Raises ConfigError if there is none."""
+    manifest = load_manifest(directory)
+    decode = open_decoder(directory, manifest)
+    views = list(_documents(directory, manifest, doc_id, decode))
+    if not views:
+        raise ConfigError(
+            f"no document {doc_id!r}", where=str(directory), mend="see `dataprep dropped` for those not kept"
+        )
+    return views
+
+
+def dropped(directory: Path, reason: str | None = None, limit: int | None = 20) -> list[LostRecord]:
+    """List dropped documents, then quarantined records; `reason` picks one reason or a family (`gopher` → `gopher.…`).
+
+    `limit` None lists all. Raises DamageError for a listed file that is missing or broken.
+    """
+    manifest = load_manifest(directory)
+    found: list[LostRecord] = []
+    for record in _lost(directory, manifest, reason):
+        if limit is not None and len(found) >= limit:
+            break
+        found.append(record)
+    return found
+
+
+def render_row(view: RowView) -> RenderableType:
+    """A row as text: a heading for each piece of a document, then what it says."""
+    head = f"row {view.row}: {view.shard}, row {view.row_in_shard}, {len(view.pieces)} pieces"
+    tail = [Text(f"── {view.padding} tokens of padding", style="dim")] if view.padding else []
+    return Group(Text(head, style="bold"), *_render_pieces(view.pieces), *tail)
+
+
+def render_documents(views: Sequence[DocumentView]) -> RenderableType:
+    """Documents as text, a heading where each row begins."""
+    parts: list[RenderableType] = []
+    for view in views:
+        tokens = sum(piece.tokens for piece in view.pieces)
+        head = f"document {view.doc_id}: {tokens:,} tokens in {len(view.pieces)} rows of {view.shard}"
+        parts += [Text(head, style="bold"), *_render_pieces(view.pieces)]
+    return Group(*parts)
+
+
+def render_dropped(records: Sequence[LostRecord]) -> RenderableType:
+    """A table of lost records with the beginning of their text."""
+    table = Table("fate", "reason", "source", "id, origin", "text")
+    for record in records:
+        place = f"{record.doc_id}\n{record.origin}" if record.doc_id is not None else record.origin
+        why = record.reason + "".join(f"\n{note}" for note in (record.matched_doc, record.detail) if note)
+        cells = (record.fate, why, record.source, place, record.text[:_EXCERPT])
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _documents(directory: Path, manifest: Manifest, doc_id: str, decode: Decoder) -> Iterator[DocumentView]:
+    first = 0
+    for shard in manifest.shards:
+        for number in _find(directory / shard.documents_file, doc_id):
+            yield _document(directory, manifest, shard, number, first, decode)
+        first += shard.rows
+
+
+def _find(path: Path, doc_id: str) -> list[int]:
+    found: list[int] = []
+    first = 0
+    for batch in document_batches(path, ("doc_id",)):
+        hits = np.flatnonzero(pc.equal(batch.column("doc_id"), doc_id).to_numpy(zero_copy_only=False))
+        found += (first + hits).tolist()
+        first += len(batch)
+    return found
+
+
+def _document(
+    directory: Path, manifest: Manifest, shard: Shard, number: int, first_row: int, decode: Decoder
+) -> DocumentView:
+    index = read_documents(directory / shard.documents_file, _COLUMNS)
+    pieces = of_document(pieces_of(index, manifest.pack.row_length), number)
+    shown = tuple(_show(directory / shard.file, index, pieces, first_row, decode))
+    head = index.slice(number, 1).to_pylist()[0]
+    return DocumentView(head["doc_id"], head["source"], head["origin"], shard.file, shown)
+
+
+def _show(path: Path, index: pa.Table, pieces: Pieces, first_row: int, decode: Decoder) -> Iterator[Piece]:
+    for k, ids in enumerate(piece_tokens(path, pieces)):
+        document, row, start = int(pieces.document[k]), int(pieces.row[k]), int(pieces.start[k])
+        head: dict[str, Any] = index.slice(document, 1).to_pylist()[0]
+        yield Piece(
+            doc_id=head["doc_id"],
+            source=head["source"],
+            origin=head["origin"],
+            row=first_row + row,
+            start=start,
+            tokens=len(ids),
+            begins=row == head["rows"][0] and start == head["offset"],
+            ends=row == head["rows"][-1],
+            text=decode(ids),
+        )
+
+
+def _render_pieces(pieces: Iterable[Piece]) -> Iterator[Text]:
+    for piece in pieces:
+        edges = " ".join(word for word, holds in (("begins", piece.begins), ("ends", piece.ends)) if holds)
+        place = f"row {piece.row}, tokens {piece.start} to {piece.start + piece.tokens - 1}"
+        yield Text(f"── {piece.doc_id} [{piece.source}] {piece.origin}: {place} {edges}".rstrip(), style="cyan")
+        yield Text(piece.text)
+
+
+def _lost(directory: Path, manifest: Manifest, reason: str | None) -> Iterator[LostRecord]:
+    for folder, fate in (("dropped", "dropped"), ("quarantine", "quarantined")):
+        for listed in manifest.files:
+            if listed.path.startswith(f"{folder}/"):
+                yield from _lost_in(directory / listed.path, fate, reason)
+
+
+def _lost_in(path: Path, fate: str, reason: str | None) -> Iterator[LostRecord]:
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(1024):
+                yield from (_lost_record(fate, record) for record in _with_reason(batch, reason).to_pylist())
+    except (pa.ArrowException, OSError, KeyError) as error:
+        what = "missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
+        raise DamageError(what, where=str(path), mend="restore the file or run the pipeline again") from error
+
+
+def _with_reason(batch: pa.RecordBatch, reason: str | None) -> pa.RecordBatch:
+    if reason is None:
+        return batch
+    reasons = batch.column("reason").cast(pa.string())
+    return batch.filter(pc.or_(pc.equal(reasons, reason), pc.starts_with(reasons, reason + ".")))
+
+
+def _lost_record(fate: str, record: dict[str, Any]) -> LostRecord:
+    common = {"fate": fate, "source": record["source"], "origin": record["origin"], "reason": record["reason"]}
+    if fate == "dropped":
+        return LostRecord(
+            **common,
+            text=record["text"],
+            doc_id=record["doc_id"],
+            stage=record["stage"],
+            matched_doc=record["matched_doc"],
+        )
+    return LostRecord(**common, text=record["excerpt"], detail=record["detail"])

@@ -1,0 +1,231 @@
+"""Statistics of a shard set from its manifest and document indexes: what it holds, by source, and what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dataprep.shards.documents import document_batches
+from dataprep.shards.manifest import Counts, Manifest, SourceTotals, load_manifest
+
+PERCENTILES = (1, 10, 50, 90, 99)
+
+# Distinct (source, length) pairs held before they are merged: 16 MB.
+_PENDING = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStats:
+    """Sums of one source (or of all): tokens count special tokens, `rows` is tokens / row_length.
+
+    `lengths` maps p1 … p99 (nearest rank) and max to document lengths in tokens; empty when there are no documents.
+    """
+
+    documents: int
+    tokens: int
+    rows: float
+    text_bytes: int
+    tokens_per_1000_bytes: float
+    bytes_per_token: float
+    lengths: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Everything `dataprep stats` shows of one shard set."""
+
+    name: str
+    hash: str
+    shards: int
+    rows: int
+    row_length: int
+    padding: int
+    padding_share: float
+    total: SourceStats
+    sources: Mapping[str, SourceStats]
+    ledger: Mapping[str, Mapping[str, Counts]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Histogram:
+    """Documents by key = source number << 32 | length in tokens; keys rise. Memory grows with distinct keys only."""
+
+    keys: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+
+def collect(directory: Path) -> Stats:
+    """Gather the statistics of a finished shard set, one batch of documents in memory at a time.
+
+    Raises ConfigError (unfinished), DamageError.
+    """
+    manifest = load_manifest(directory)
+    names = list(manifest.sources)
+    histogram = _count_lengths(directory, manifest, names)
+    lengths = histogram.keys & 0xFFFFFFFF
+    numbers = histogram.keys >> 32
+    row_length, totals = manifest.pack.row_length, manifest.totals
+    sources = {
+        name: _source_stats(manifest.sources[name], row_length, lengths[numbers == k], histogram.counts[numbers == k])
+        for k, name in enumerate(names)
+    }
+    everything = SourceTotals(documents=totals.documents, tokens=totals.tokens, text_bytes=totals.text_bytes)
+    return Stats(
+        name=manifest.name,
+        hash=manifest.hash,
+        shards=len(manifest.shards),
+        rows=totals.rows,
+        row_length=row_length,
+        padding=totals.padding,
+        padding_share=_ratio(totals.padding, totals.rows * row_length),
+        total=_source_stats(everything, row_length, lengths, histogram.counts),
+        sources=sources,
+        ledger=manifest.ledger,
+    )
+
+
+def as_json(stats: Stats) -> dict[str, Any]:
+    """The statistics as a JSON object (`dataprep stats --json`)."""
+    sources = {name: asdict(source) for name, source in stats.sources.items()}
+    ledger = {
+        stage: {source: counts.model_dump(mode="json", by_alias=True) for source, counts in by_source.items()}
+        for stage, by_source in stats.ledger.items()
+    }
+    head = {name: getattr(stats, name) for name in ("name", "hash", "shards", "rows", "row_length", "padding")}
+    return {
+        **head,
+        "padding_share": stats.padding_share,
+        "total": asdict(stats.total),
+        "sources": sources,
+        "ledger": ledger,
+    }
+
+
+def render_stats(stats: Stats) -> RenderableType:
+    """Tables for a person: sources, lengths, ledger."""
+    head = (
+        f"{stats.name}: {stats.shards:,} shards, {stats.rows:,} rows of {stats.row_length:,} tokens, "
+        f"{stats.padding:,} tokens of padding ({stats.padding_share:.3%})"
+    )
+    return Group(Text(head), _source_table(stats), _length_table(stats), _ledger_table(stats))
+
+
+def _count_lengths(directory: Path, manifest: Manifest, names: list[str]) -> _Histogram:
+    numbers = {name: number for number, name in enumerate(names)}
+    whole = _Histogram(np.empty(0, np.int64), np.empty(0, np.int64))
+    pending: list[_Histogram] = [whole]
+    size = 0
+    for shard in manifest.shards:
+        for batch in document_batches(directory / shard.documents_file, ("source", "tokens")):
+            pending.append(_batch_histogram(batch, numbers))
+            size += len(pending[-1].keys)
+            if size > _PENDING:
+                pending, size = [_merge(pending)], 0
+    return _merge(pending)
+
+
+def _batch_histogram(batch: pa.RecordBatch, numbers: dict[str, int]) -> _Histogram:
+    source = batch.column("source")
+    # A source the manifest does not know has no line of its own, but still counts in the total.
+    known = np.array([numbers.get(name, len(numbers)) for name in source.dictionary.to_pylist()], np.int64)
+    keys = known[source.indices.to_numpy()] << 32 | batch.column("tokens").to_numpy().astype(np.int64)
+    return _Histogram(*np.unique(keys, return_counts=True))
+
+
+def _merge(parts: list[_Histogram]) -> _Histogram:
+    keys, place = np.unique(np.concatenate([part.keys for part in parts]), return_inverse=True)
+    counts = np.zeros(len(keys), np.int64)
+    np.add.at(counts, place, np.concatenate([part.counts for part in parts]))
+    return _Histogram(keys, counts)
+
+
+def _source_stats(
+    totals: SourceTotals, row_length: int, lengths: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+) -> SourceStats:
+    return SourceStats(
+        documents=totals.documents,
+        tokens=totals.tokens,
+        rows=totals.tokens / row_length,
+        text_bytes=totals.text_bytes,
+        tokens_per_1000_bytes=1000 * _ratio(totals.tokens, totals.text_bytes),
+        bytes_per_token=_ratio(totals.text_bytes, totals.tokens),
+        lengths=_percentiles(lengths, counts),
+    )
+
+
+def _percentiles(lengths: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> dict[str, int]:
+    if not len(lengths):
+        return {}
+    order = np.argsort(lengths, kind="stable")
+    ranked, below = lengths[order], np.cumsum(counts[order])
+    documents = int(below[-1])
+    ranks = [-(-percent * documents // 100) for percent in PERCENTILES]
+    found = {
+        f"p{percent}": int(ranked[np.searchsorted(below, rank)])
+        for percent, rank in zip(PERCENTILES, ranks, strict=True)
+    }
+    return {**found, "max": int(ranked[-1])}
+
+
+def _ratio(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _lines(stats: Stats) -> Iterator[tuple[str, SourceStats]]:
+    yield from stats.sources.items()
+    yield "total", stats.total
+
+
+def _table(title: str, labels: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for label in labels:
+        table.add_column(label, overflow="fold")
+    for number in numbers:
+        table.add_column(number, justify="right")
+    return table
+
+
+def _source_table(stats: Stats) -> Table:
+    table = _table(
+        "Sources", ("source",), ("documents", "tokens", "rows", "text bytes", "tokens / 1000 B", "B / token")
+    )
+    for name, line in _lines(stats):
+        table.add_row(
+            Text(name),
+            f"{line.documents:,}",
+            f"{line.tokens:,}",
+            f"{line.rows:,.1f}",
+            f"{line.text_bytes:,}",
+            f"{line.tokens_per_1000_bytes:.1f}",
+            f"{line.bytes_per_token:.2f}",
+        )
+    return table
+
+
+def _length_table(stats: Stats) -> Table:
+    names = (*(f"p{percent}" for percent in PERCENTILES), "max")
+    table = _table("Document length in tokens", ("source",), names)
+    for name, line in _lines(stats):
+        table.add_row(Text(name), *(f"{line.lengths[column]:,}" if line.lengths else "-" for column in names))
+    return table
+
+
+def _ledger_table(stats: Stats) -> Table:
+    table = _table("Ledger", ("stage", "source", "fate"), ("records",))
+    for stage, by_source in stats.ledger.items():
+        for source, counts in by_source.items():
+            fates = {"in": counts.in_, "kept": counts.kept}
+            fates |= {f"dropped {reason}": count for reason, count in counts.dropped.items()}
+            fates |= {f"quarantined {reason}": count for reason, count in counts.quarantined.items()}
+            for fate, count in fates.items():
+                table.add_row(Text(stage), Text(source), Text(fate), f"{count:,}")
+    return table

@@ -1,0 +1,142 @@
+"""Verify a shard set against its manifest: sums, files, counts, rows and round trips; every fault is a finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dataprep.errors import DamageError, EnvironmentFailure
+from dataprep.shards.contents import Finding, Sample, check_contents
+from dataprep.shards.manifest import FILE_NAME, Manifest, imbalances, load_manifest
+from dataprep.shards.records import db_row_count, row_count
+from dataprep.storage import hash_file
+
+_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    path: str
+    bytes: int
+    xxh3: str
+
+
+def verify(
+    directory: Path, *, rows: int = 100, documents: int = 100, quick: bool = False, seed: int = 0
+) -> list[Finding]:
+    """Check a finished shard set and return all faults found; an empty list means that it is as its manifest says.
+
+    Always: the manifest's hash and sums, every file's size, rows by .mindrecord, .db and manifest, stray shards. Unless
+    `quick`: every file's hash, the document indexes, `rows` sampled rows and the round trip of `documents` sampled
+    documents to the hash of their text. Raises ConfigError if the set is unfinished; damage is never raised.
+    """
+    try:
+        manifest = load_manifest(directory)
+    except (DamageError, EnvironmentFailure) as error:
+        return [Finding(FILE_NAME, error.what)]
+    findings = [Finding(FILE_NAME, what) for what in imbalances(manifest)]
+    bad_files = list(_check_files(directory, manifest, quick))
+    findings += bad_files
+    damaged = {finding.file for finding in bad_files}
+    findings += _check_counts(directory, manifest, damaged)
+    findings += _stray_shards(directory, manifest)
+    if not quick:
+        findings += check_contents(directory, manifest, damaged, Sample(rows, documents, seed))
+    return findings
+
+
+def render_findings(findings: Sequence[Finding]) -> RenderableType:
+    """A table of findings, or one line saying that there are none."""
+    if not findings:
+        return Text("No damage found.")
+    table = Table("file", "damage")
+    for finding in findings:
+        table.add_row(Text(finding.file), Text(finding.what))
+    return table
+
+
+def _listed_files(manifest: Manifest) -> Iterator[_Listed]:
+    for shard in manifest.shards:
+        yield _Listed(shard.file, shard.bytes, shard.xxh3)
+        yield _Listed(shard.db, shard.db_bytes, shard.db_xxh3)
+        yield _Listed(shard.documents_file, shard.documents_bytes, shard.documents_xxh3)
+    for file in manifest.files:
+        yield _Listed(file.path, file.bytes, file.xxh3)
+
+
+def _check_files(directory: Path, manifest: Manifest, quick: bool) -> Iterator[Finding]:
+    def check(listed: _Listed) -> Finding | None:
+        what = _file_fault(directory / listed.path, listed, quick)
+        return Finding(listed.path, what) if what else None
+
+    # Hashing lets go of the interpreter's lock, so threads overlap disk and processor.
+    with ThreadPoolExecutor(_THREADS) as threads:
+        yield from (finding for finding in threads.map(check, _listed_files(manifest)) if finding)
+
+
+def _file_fault(path: Path, listed: _Listed, quick: bool) -> str | None:
+    try:
+        size = path.stat().st_size
+        if size != listed.bytes:
+            return f"is {size} bytes, the manifest says {listed.bytes}"
+        if not quick and hash_file(path) != listed.xxh3:
+            return "content does not match the hash in the manifest"
+    except FileNotFoundError:
+        return "missing"
+    except (OSError, EnvironmentFailure) as error:
+        return f"cannot be read: {error}"
+    return None
+
+
+def _check_counts(directory: Path, manifest: Manifest, damaged: set[str]) -> Iterator[Finding]:
+    counters: list[tuple[str, int, Callable[[], int]]] = []
+    for shard in manifest.shards:
+        path = directory / shard.file
+        counters.append((shard.file, shard.rows, partial(row_count, path)))
+        counters.append((shard.db, shard.rows, partial(db_row_count, path)))
+        counters.append(
+            (shard.documents_file, shard.documents, partial(_parquet_rows, directory / shard.documents_file))
+        )
+    for file in manifest.files:
+        if file.rows is not None:
+            counters.append((file.path, file.rows, partial(_parquet_rows, directory / file.path)))
+    for name, expected, count in counters:
+        what = None if name in damaged else _count_fault(expected, count)
+        if what:
+            yield Finding(name, what)
+
+
+def _count_fault(expected: int, count: Callable[[], int]) -> str | None:
+    try:
+        found = count()
+    except (DamageError, EnvironmentFailure) as error:
+        return error.what
+    return None if found == expected else f"holds {found} rows, the manifest says {expected}"
+
+
+def _parquet_rows(path: Path) -> int:
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise DamageError(f"cannot be read as Parquet: {error}", where=str(path)) from error
+
+
+def _stray_shards(directory: Path, manifest: Manifest) -> Iterator[Finding]:
+    listed = {listed.path for listed in _listed_files(manifest)}
+    pattern = re.compile(re.escape(manifest.name) + r"-\d+-of-\d+\.(mindrecord(\.db)?|parquet)")
+    folders = sorted({str(Path(path).parent) for path in listed} | {"."})
+    for folder in folders:
+        for path in sorted((directory / folder).glob("*")):
+            name = path.relative_to(directory).as_posix()
+            if pattern.fullmatch(path.name) and name not in listed:
+                yield Finding(name, "not in the manifest: a stale shard of another run")
