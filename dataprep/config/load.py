@@ -106,7 +106,7 @@ def _validate(tree: Tree, base: Path) -> tuple[Pipeline | None, list[Fault]]:
     try:
         return Pipeline.model_validate_json(json.dumps(tree.value), strict=True, context={"base": base}), []
     except ValidationError as error:
-        return None, validation_faults(tree, error.errors(include_url=False, include_input=False), keys_at)
+        return None, validation_faults(tree, error.errors(include_url=False), keys_at)
 
 
 def _not_yet_known(invalid: Sequence[Fault], known: Sequence[Fault]) -> list[Fault]:

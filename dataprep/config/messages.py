@@ -48,8 +48,7 @@ _LENGTH = {
 
 def validation_faults(tree: Tree, errors: Iterable[ErrorDetails], keys_at: KeysAt) -> list[Fault]:
     """Turn the errors of a failed validation of `tree.value` into faults, one for each key at fault."""
-    # A default that was not computed only echoes another error of the same mapping.
-    found = [(*_locate(tree.value, error), error) for error in errors if error["type"] != "default_factory_not_called"]
+    found = [(*_locate(tree.value, error), error) for error in errors if not _is_echo(error)]
     unions = {union for _, union, _ in found if union is not None}
     deeper = {union for path, union, _ in found if union is not None and path != union}
     found = [entry for entry in found if entry[0] not in unions & deeper or entry[1] is None]
@@ -58,6 +57,13 @@ def validation_faults(tree: Tree, errors: Iterable[ErrorDetails], keys_at: KeysA
         message = _message(tree, path, [error for _, _, error in group], keys_at)
         faults.append(tree.place(path).fault(_shown_path(path, keys_at), message))
     return faults
+
+
+def _is_echo(error: ErrorDetails) -> bool:
+    """Whether another error caused this one: a default left uncomputed, or a list short of its invalid entries."""
+    if error["type"] == "too_short":
+        return len(error["input"]) >= int(error["ctx"]["min_length"])
+    return error["type"] == "default_factory_not_called"
 
 
 def _order(path: KeyPath) -> tuple[tuple[bool, str, int], ...]:

@@ -87,7 +87,7 @@ class Pipeline(Frozen):
         (), description="Cleaners and filters in order; those after exact_dedup see only documents that survived it."
     )
     dedup: DedupConfig = Field(
-        default_factory=dict, validate_default=True, description="Resources of the duplicate search."
+        default_factory=dict, validate_default=True, description="What the duplicate search may use."
     )
     tokenizer: TokenizerConfig = Field(description="The tokenizer and its document marks.")
     pack: PackConfig = Field(default_factory=dict, validate_default=True, description="How tokens become rows.")

@@ -138,8 +138,10 @@ class _Walk:
         self.faults.extend(tree.faults)
         return tree.value
 
-    def _fault(self, node: Node, path: KeyPath, message: str) -> None:
+    def _fault(self, node: Node, path: KeyPath, message: str) -> str:
+        """Note the fault; the text given back stands in for the value, so that the rest can still be judged."""
         self.faults.append(self.place(node).fault(path, message))
+        return node.value.encode(errors="replace").decode() if isinstance(node, ScalarNode) else ""
 
 
 def _syntax_fault(error: YAMLError, text: str, place_at: PlaceAt, root: KeyPath) -> Fault:
