@@ -31,7 +31,7 @@ help:
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
-	@fresh=; test -e $@ || fresh=--clear; rm -f $@; \
+	@fresh=; test -e $@ || fresh=yes; \
 	python=; for candidate in $(or $(PYTHON),$(PYTHON_CHOICES)); do \
 	  if "$$candidate" -c '$(SUITABLE)' 2>/dev/null; then python=$$candidate; break; fi; \
 	done; \
@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml constraints.txt
 	    'install one (Debian, Ubuntu: python3-venv) or name one: make PYTHON=/path/to/python3.11' >&2; exit 1; \
 	fi; \
 	echo "Installing into .venv with $$("$$python" -V): about 1 GB to download the first time, some minutes"; \
-	if test -n "$$fresh"; then "$$python" -m venv --clear .venv; fi && \
+	rm -f $@; if test -n "$$fresh"; then "$$python" -m venv --clear .venv; fi && \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
