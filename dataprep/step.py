@@ -81,13 +81,18 @@ class Step(Frozen):
 
     def selected(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         """Bool mask of the rows this step sees."""
-        mask = pc.is_null(batch.column("reason"))
-        for selector, wanted in ((self.only, True), (self.except_, False)):
-            if selector is None:
-                continue
-            inside = pc.is_in(batch.column("source").cast(pa.string()), pa.array(selector.source, pa.string()))
-            mask = pc.and_(mask, inside if wanted else pc.invert(inside))
-        return np.asarray(mask.to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return selected_rows(batch, self.only, self.except_)
+
+
+def selected_rows(batch: pa.RecordBatch, only: Selector | None, except_: Selector | None) -> npt.NDArray[np.bool_]:
+    """Bool mask of the rows that are alive, in `only` (None: all) and not in `except_`."""
+    mask = pc.is_null(batch.column("reason"))
+    for selector, wanted in ((only, True), (except_, False)):
+        if selector is None:
+            continue
+        inside = pc.is_in(batch.column("source").cast(pa.string()), pa.array(selector.source, pa.string()))
+        mask = pc.and_(mask, inside if wanted else pc.invert(inside))
+    return np.asarray(mask.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def with_verdicts(batch: pa.RecordBatch, verdicts: npt.NDArray[np.int32], reasons: tuple[str, ...]) -> pa.RecordBatch:
