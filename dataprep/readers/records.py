@@ -1,0 +1,111 @@
+"""Documents and bad records in reading order, gathered into DocBatches of bounded size."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from dataprep.batch import doc_batch, text_bytes
+from dataprep.readers.inputs import BadRecord
+
+EXCERPT_CHARACTERS = 200
+# A bad record in memory: its excerpt and its strings' overhead; keeps a file of nothing but bad lines bounded.
+_BAD_RECORD_BYTES = 1024
+
+
+class Document(NamedTuple):
+    """One good record; `meta` is a JSON object or None."""
+
+    doc_id: str
+    text: str
+    source: str
+    origin: str
+    meta: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive records: the good ones as a DocBatch, the bad ones with their places among all of them.
+
+    `places` ascends; places[i] is the index of bad[i] in the sequence of all records of the piece.
+    """
+
+    batch: pa.RecordBatch
+    bad: tuple[BadRecord, ...] = ()
+    places: tuple[int, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """Number of records, good and bad."""
+        return self.batch.num_rows + len(self.bad)
+
+    @property
+    def weight(self) -> int:
+        """Bytes the piece holds, about."""
+        return int(text_bytes(self.batch)) + _BAD_RECORD_BYTES * len(self.bad)
+
+    def head(self, records: int) -> Piece:
+        """The first `records` records."""
+        kept_bad = bisect_left(self.places, records)
+        return Piece(self.batch.slice(0, records - kept_bad), self.bad[:kept_bad], self.places[:kept_bad])
+
+
+def gathered(records: Iterable[Document | BadRecord], batch_bytes: int) -> Iterator[Piece]:
+    """Gather records into pieces of about `batch_bytes` of text; one piece may exceed that by one record."""
+    good: list[Document] = []
+    bad: list[BadRecord] = []
+    places: list[int] = []
+    weight = 0
+    for record in records:
+        if isinstance(record, Document):
+            good.append(record)
+            weight += len(record.text)
+        else:
+            places.append(len(good) + len(bad))
+            bad.append(record)
+            weight += _BAD_RECORD_BYTES
+        if weight < batch_bytes:
+            continue
+        yield Piece(_documents(good), tuple(bad), tuple(places))
+        good, bad, places, weight = [], [], [], 0
+    if good or bad:
+        yield Piece(_documents(good), tuple(bad), tuple(places))
+
+
+def _documents(good: list[Document]) -> pa.RecordBatch:
+    if not good:
+        return empty_batch()
+    doc_ids, texts, sources, origins, metas = zip(*good, strict=True)
+    label: str | tuple[str, ...] = sources[0] if sources.count(sources[0]) == len(sources) else sources
+    return doc_batch(doc_ids, texts, label, origins, metas if any(metas) else None)
+
+
+def empty_batch() -> pa.RecordBatch:
+    """A DocBatch of no rows."""
+    return doc_batch([], [], [], [])
+
+
+def limited(pieces: Iterable[Piece], limit: int | None) -> Iterator[Piece]:
+    """Stop after `limit` records, good and bad."""
+    if limit is None:
+        yield from pieces
+        return
+    left = limit
+    for piece in pieces:
+        if piece.records >= left:
+            yield piece.head(left)
+            return
+        left -= piece.records
+        yield piece
+
+
+def excerpt(raw: bytes | str) -> str:
+    """The first characters of a record for a report; bytes that are not UTF-8 and lone surrogates are escaped."""
+    if isinstance(raw, str):
+        return raw[:EXCERPT_CHARACTERS].encode("utf-8", "backslashreplace").decode()
+    # Four bytes a character at most; a cut character at the end is dropped with the surplus.
+    return raw[: 4 * EXCERPT_CHARACTERS].decode("utf-8", "backslashreplace")[:EXCERPT_CHARACTERS]
