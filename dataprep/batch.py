@@ -50,13 +50,15 @@ def doc_batch(
 
 
 def utf8_buffers(text: pa.LargeStringArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """View a null-free large_string array as (data uint8, offsets int64 of length n + 1) without copying.
+    """View a null-free large_string array as (data uint8, offsets int64 of length n + 1), read-only, without copying.
 
     The offsets index into `data` as they are: a sliced array starts at an offset other than 0.
     """
     _, offset_buffer, data_buffer = text.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64, len(text) + 1, 8 * text.offset)
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    # Arrow marks some buffers mutable; one kind of view means one compilation of every kernel.
+    data.flags.writeable = offsets.flags.writeable = False
     return data, offsets
 
 

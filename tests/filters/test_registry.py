@@ -1,0 +1,61 @@
+"""All steps together: names, order, labels, and degenerate batches."""
+
+from __future__ import annotations
+
+import pytest
+
+from dataprep.batch import doc_batch
+from dataprep.filters.registry import STEPS
+from dataprep.step import Step
+
+READY = {
+    "normalize": {},
+    "length": {"min_chars": 2},
+    "non_text": {"max_fraction": 0.3},
+    "regex": {"drop": "x"},
+    "blocklist": {"terms": ["x"]},
+}
+
+
+def test_steps_come_in_a_fixed_order_under_their_own_names() -> None:
+    assert list(STEPS) == ["normalize", "length", "non_text", "regex", "blocklist"]
+    assert all(step.name == name for name, step in STEPS.items())
+
+
+@pytest.mark.parametrize("name", READY)
+@pytest.mark.parametrize("texts", [[], [""], ["", ""], ["", "a", ""]])
+def test_batches_without_rows_or_without_text_pass_through_every_step(name: str, texts: list[str]) -> None:
+    batch = doc_batch([str(at) for at in range(len(texts))], texts, "s", [""] * len(texts))
+    result = STEPS[name](**READY[name]).run(batch).batch
+    result.validate(full=True)
+    assert result.schema == batch.schema
+    assert result.column("text").to_pylist() == texts
+
+
+def judged(step: Step) -> list[str | None]:
+    batch = doc_batch(["1", "2", "3", "4"], ["x", "x", "long enough", "x"], ["web", "code", "web", "news"], [""] * 4)
+    result = step.run(batch).batch
+    assert result.column("doc_id").to_pylist() == ["1", "2", "3", "4"]
+    return result.column("reason").to_pylist()
+
+
+def test_only_judges_the_sources_named() -> None:
+    step = STEPS["length"](min_chars=2, only={"source": ["web", "news"]})
+    assert judged(step) == ["length.min_chars", None, None, "length.min_chars"]
+
+
+def test_except_leaves_the_sources_named_alone() -> None:
+    step = STEPS["length"](min_chars=2, **{"except": {"source": ["web"]}})
+    assert judged(step) == [None, "length.min_chars", None, "length.min_chars"]
+
+
+def test_a_dropped_document_keeps_its_first_reason() -> None:
+    batch = doc_batch(["1"], ["x"], "s", [""])
+    batch = STEPS["length"](min_chars=2).run(batch).batch
+    assert STEPS["regex"](drop="x").run(batch).batch.column("reason").to_pylist() == ["length.min_chars"]
+
+
+@pytest.mark.parametrize("name", READY)
+def test_a_step_written_out_and_read_again_is_the_same(name: str) -> None:
+    step = STEPS[name](**READY[name])
+    assert STEPS[name].model_validate(step.model_dump(mode="json", by_alias=True)) == step
