@@ -8,7 +8,7 @@ from typing import Any
 
 from dataprep.config.models import Pipeline
 from dataprep.config.places import KeyPath
-from dataprep.config.steps import STEP_TYPES
+from dataprep.config.steps import STEP_TYPES, step_summary
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = {"type": "string", "pattern": r"^\$\{[A-Za-z_]\w*(:-[^}]*)?\}$"}
@@ -38,6 +38,9 @@ def _open_steps(schema: dict[str, Any]) -> None:
     """A step is one key with its parameters, or nothing, or its bare name when it needs none."""
     entry = schema["$defs"]["StepEntry"]
     entry["minProperties"] = entry["maxProperties"] = 1
+    for name, model in STEP_TYPES.items():
+        # pydantic leaves a description out where it repeats the model's own docstring; editors show only this one.
+        entry["properties"][name]["description"] = step_summary(model)
     bare = [name for name, model in STEP_TYPES.items() if not any(f.is_required() for f in model.model_fields.values())]
     for name in bare:
         described = entry["properties"][name]

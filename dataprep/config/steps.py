@@ -16,13 +16,14 @@ from dataprep.step import Frozen, Step
 STEP_TYPES: Mapping[str, type[Step] | type[ExactDedup]] = {**STEPS, ExactDedup.name: ExactDedup}
 
 
-def _summary(model: type[Frozen]) -> str:
+def step_summary(model: type[Frozen]) -> str:
+    """The first sentence of a step's docstring: what an editor shows beside its name."""
     return inspect.cleandoc(model.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def _entry_model() -> type[Frozen]:
     fields: dict[str, Any] = {
-        name: (model, Field(default=None, description=_summary(model))) for name, model in STEP_TYPES.items()
+        name: (model, Field(default=None, description=step_summary(model))) for name, model in STEP_TYPES.items()
     }
     return create_model("StepEntry", __base__=Frozen, __doc__="One step: its name, then its parameters.", **fields)
 

@@ -79,6 +79,11 @@ def test_a_byte_target_takes_the_place_of_the_token_target(tmp_path: Path) -> No
     assert (output.shard_tokens, output.shard_bytes) == (None, 1_000_000)
 
 
+def test_the_shipped_pipelines_load() -> None:
+    shipped = sorted((Path(__file__).parents[2] / "pipelines").glob("*.yaml"))
+    assert [load(path, (), {}).pipeline.name for path in shipped] == [path.stem for path in shipped]
+
+
 def test_keys_are_found_again_for_later_errors(tmp_path: Path) -> None:
     found = loaded(tmp_path, GOOD, "run.seed=7")
     file = str(tmp_path / "x.yaml")
@@ -109,7 +114,7 @@ ONE_FAULT = {
         "x.yaml:5:3: steps[0]: unknown step normalise, did you mean normalize?",
     ),
     "two steps in one": (
-        TAIL + "steps:\n  - length: {}\n    normalize:\n",
+        TAIL + "steps:\n  - length: {min_words: 5}\n    normalize:\n",
         "x.yaml:5:5: steps[0]: must hold exactly one step, found length, normalize; begin each step with its own '- '",
     ),
     "step that is a number": (TAIL + "steps: [3]\n", "x.yaml:4:9: steps[0]: must be a mapping (key: value), not 3"),

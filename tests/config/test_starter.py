@@ -34,6 +34,12 @@ def test_the_starter_names_every_step() -> None:
     assert all(re.search(rf"^  (# )?- {name}\b", starter_text(), re.MULTILINE) for name in STEP_TYPES)
 
 
+def test_steps_in_comments_load_when_uncommented(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(starter_text().replace("  # - ", "  - "), encoding="utf-8")
+    assert [step.name for step in load(path, (), {}).pipeline.steps] == list(STEP_TYPES)
+
+
 def test_the_starter_names_no_setting_that_does_not_exist() -> None:
     known = {name for model in MODELS for name in model.model_fields} | set(STEP_TYPES)
     assert set(SETTING.findall(starter_text())) - known == set()
