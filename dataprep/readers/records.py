@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from dataprep.batch import doc_batch, text_bytes
+from dataprep.batch import doc_batch
 from dataprep.readers.inputs import BadRecord
 
 EXCERPT_CHARACTERS = 200
@@ -41,12 +41,7 @@ class Piece:
     @property
     def records(self) -> int:
         """Number of records, good and bad."""
-        return self.batch.num_rows + len(self.bad)
-
-    @property
-    def weight(self) -> int:
-        """Bytes the piece holds, about."""
-        return int(text_bytes(self.batch)) + _BAD_RECORD_BYTES * len(self.bad)
+        return int(self.batch.num_rows) + len(self.bad)
 
     def head(self, records: int) -> Piece:
         """The first `records` records."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 import zstandard
 from isal import igzip_lib, isal_zlib
@@ -101,9 +101,11 @@ _CODECS = {
     "bz2": _Codec("bzip2", (b"BZh",), bz2.BZ2Decompressor, padding=0),
     "xz": _Codec("xz", (b"\xfd7zXZ\x00",), lzma.LZMADecompressor, padding=4),
 }
+# The stub calls the class an instance.
+_ISAL_ERROR = cast("type[Exception]", isal_zlib.IsalError)
 # igzip and zstandard raise their own kinds, bz2 OSError or ValueError, lzma its own; all mean a damaged stream.
 _DAMAGE: tuple[type[Exception], ...] = (
-    isal_zlib.IsalError,
+    _ISAL_ERROR,
     zstandard.ZstdError,
     lzma.LZMAError,
     OSError,
@@ -241,6 +243,6 @@ class _Decompression:
             data = b""
             if member.needs_input:
                 with disk_errors(Path(self._path)):
-                    data = self._file.read(min(CHUNK_BYTES, taken - place) or 1)
+                    data = self._file.read(max(1, min(CHUNK_BYTES, taken - place)))
             yield place, member.decompress(data, CHUNK_BYTES)
             place += len(data)
