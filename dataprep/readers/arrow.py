@@ -89,6 +89,6 @@ def _as_binary(array: pa.Array) -> pa.Array:
 def _pieces(batch: pa.RecordBatch, first_row: int, place: Place, batch_bytes: int) -> Iterator[Piece]:
     columns = wanted_columns(batch.schema, place.entry)
     wanted = batch if columns is None else batch.select(columns)
-    rows = max(1, batch_bytes * batch.num_rows // max(1, wanted.nbytes))
+    rows = max(1, batch_bytes * batch.num_rows // max(1, wanted.get_total_buffer_size()))
     for start in range(0, batch.num_rows, rows):
         yield piece_of(wanted.slice(start, rows), first_row + start, place)

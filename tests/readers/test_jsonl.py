@@ -215,7 +215,9 @@ LINE = st.one_of(
 )
 
 
-@given(lines=st.lists(LINE, max_size=25), sizes=st.lists(st.integers(1, 300), min_size=1, max_size=3), end=st.booleans())
+@given(
+    lines=st.lists(LINE, max_size=25), sizes=st.lists(st.integers(1, 300), min_size=1, max_size=3), end=st.booleans()
+)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_splits_of_any_size_and_batches_of_any_size_read_the_same(
     tmp_path: Path, read_all: Reader, lines: list[bytes], sizes: list[int], end: bool
