@@ -30,12 +30,15 @@ def _explain(pattern: str, message: str) -> str:
     return f"bad regular expression (RE2 syntax) at character {at}: {complaint}"
 
 
-def _as_list(value: object) -> object:
+def _as_tuple(value: object) -> object:
+    # A list must leave as a tuple: strict validation takes lists for tuples only where no validator came before.
+    if isinstance(value, list):
+        return tuple(value)
     return (value,) if isinstance(value, str) else value
 
 
 Pattern = Annotated[str, Field(min_length=1), AfterValidator(_compilable)]
-Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_list)]
+Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_as_tuple)]
 
 
 class Regex(Step):

@@ -108,7 +108,7 @@ def cuts_word(text: str, at: int) -> bool:
     left, left_at = _class_at(text, at - 1, -1)
     right, right_at = _class_at(text, at, 1)
     if right_at != at:
-        return left in (*word, c.HAN, c.UNSPACED)
+        return left in (*word, c.HAN, c.UNSPACED, c.APOSTROPHE)
     if left in word and right == c.APOSTROPHE:
         return _class_at(text, right_at + 1, 1)[0] in word
     if left == c.APOSTROPHE and right in word:

@@ -65,6 +65,10 @@ def test_documents_at_max_hits_stay_and_one_hit_more_drops_them() -> None:
     assert dropped(step, "bad bad", "bad bad bad", "very bad, very bad") == [False, True, False]
 
 
+def test_of_terms_that_begin_together_the_longest_counts_once() -> None:
+    assert dropped(Blocklist(terms=["bad", "bad bad"], max_hits=1), "bad bad", "bad bad bad") == [False, True]
+
+
 def test_the_file_gives_one_term_a_line(tmp_path: Path) -> None:
     (tmp_path / "terms.txt").write_text("\ufeff 赌博 \r\n\nfree money\n# tag\n", encoding="utf-8")
     step = Blocklist.model_validate({"path": "terms.txt", "terms": ["x1"]}, context={"base": tmp_path})

@@ -35,6 +35,7 @@ def test_drop_comes_before_keep() -> None:
 
 def test_one_pattern_may_be_written_without_a_list() -> None:
     assert Regex(drop="a") == Regex(drop=["a"])
+    assert Regex.model_validate({"drop": ["a"]}, strict=True) == Regex.model_validate({"drop": "a"}, strict=True)
 
 
 def test_nested_repetition_takes_linear_time() -> None:

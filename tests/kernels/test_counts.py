@@ -71,6 +71,7 @@ def non_text_by_category(text: str) -> int:
         ("don’t", 5, 1, 0),
         ("dogs' 'n' cats", 14, 3, 0),
         ("rock''n", 7, 2, 0),
+        ("don'\u0301t", 6, 1, 0),
         ("snake_case 3.14", 15, 4, 0),
         ("cafe\u0301 ole", 9, 2, 0),
         ("我爱Python3编程", 11, 5, 0),

@@ -29,7 +29,47 @@ OFF = {
 
 ALPHABET = "ab \t\n\r\x0b\x0c\x00\x1c\x7f\u0085\u009f\u00a0\u2003\u3000\u2028\u2029\u200b\u200c\u200d\ufeff\u202e\u00ad"
 MARKS = "\u0301e\u0345\u212b\u00b4\u1100\u1161\u11a8한中न\u094d😀❤\ufe0f。ﬁ\u2000"
-NASTY = st.text(st.one_of(st.sampled_from(ALPHABET + MARKS), st.characters(exclude_categories=("Cs",))), max_size=30)
+# Whole fragments, since what goes wrong takes a few odd characters in a row.
+FRAGMENTS = (
+    *(
+        "\n",
+        "\n\n",
+        " \n",
+        "\r\n",
+        "\r",
+        "  ",
+        "\t ",
+        "\u3000",
+        "\n\u3000",
+        "\u00a0 ",
+        "a",
+        "b。",
+        "中",
+        "e\u0301",
+        "e\u200b\u0301",
+    ),
+    *(
+        "न\u200d",
+        "न \u200d",
+        "न\n\u200c",
+        "न\u200b\u200d",
+        "\u212b\u200d",
+        "👩\u200d💻",
+        "\u1100\u1161\u11a8",
+        "한",
+        "\u09c7\u09be",
+    ),
+    *("\ufeff", "\x00", "\x0b", "\x0c", "\u0085", "\u2028", "\u00b4", "ﬁ", "\u2000"),
+)
+NASTY = st.lists(
+    st.one_of(
+        st.sampled_from(FRAGMENTS),
+        st.sampled_from(FRAGMENTS),
+        st.sampled_from(ALPHABET + MARKS),
+        st.characters(exclude_categories=("Cs",)),
+    ),
+    max_size=15,
+).map("".join)
 OPTIONS = st.fixed_dictionaries(
     {name: st.booleans() for name in OFF if name not in ("form", "max_blank_lines")}
     | {
@@ -166,6 +206,8 @@ def test_a_text_without_unsure_code_points_is_in_form(text: str) -> None:
     [
         ({"form": "NFC"}, "cafe\u0301", "café", {"form": 1}),
         ({"form": "NFC"}, "ﬁ", "ﬁ", {}),
+        ({"form": "NFC"}, "\u1112\u1161\u11ab", "한", {"form": 1}),
+        ({"form": "NFC"}, "\u09c7\u09be", "\u09cb", {"form": 1}),
         ({"form": "NFKC"}, "ﬁ１", "fi1", {"form": 1}),
         ({"form": "none"}, "cafe\u0301", "cafe\u0301", {}),
         ({"controls": True}, "a\x00b\x1b\x7f\x9fc\td\ne", "abc\td\ne", {"controls": 4}),
@@ -173,6 +215,7 @@ def test_a_text_without_unsure_code_points_is_in_form(text: str) -> None:
         ({"invisible": True}, "\ufeffa\u200bb\u202e\u00ad", "ab", {"invisible": 4}),
         ({"invisible": True}, "a\u200db 中\u200c文", "ab 中文", {"invisible": 2}),
         ({"invisible": True}, "می\u200cخواهم 👩\u200d💻 क्\u200dष", "می\u200cخواهم 👩\u200d💻 क्\u200dष", {}),
+        ({"invisible": True}, "न \u200dन\n\u200d", "न न\n", {"invisible": 2}),
         ({"unicode_spaces": True}, "a\u00a0b\u2003c", "a b c", {"unicode_spaces": 2}),
         ({"unicode_spaces": True}, "\u3000\u3000从前\u3000有", "\u3000\u3000从前 有", {"unicode_spaces": 1}),
         ({"line_ends": True}, "a\r\nb\rc\n", "a\nb\nc\n", {"line_ends": 2}),
@@ -184,6 +227,7 @@ def test_a_text_without_unsure_code_points_is_in_form(text: str) -> None:
         ({"max_blank_lines": 0}, "a\n\nb\n", "a\nb\n", {"blank_lines": 1}),
         ({"max_blank_lines": 2}, "a\n\n\nb\n\n\n\nc", "a\n\n\nb\n\n\nc", {"blank_lines": 1}),
         ({"strip": True}, "\n \n  a\nb \n\n", "  a\nb", {"strip": 1}),
+        ({"strip": True, "max_blank_lines": 1}, "\n\n\na\n\nb", "a\n\nb", {"blank_lines": 2, "strip": 1}),
         ({"strip": True}, "  a", "  a", {}),
     ],
 )
