@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,7 @@ def key_ranges(keys: int, memory: int) -> list[tuple[int, int]]:
     """Cut the 64-bit space of high keys into equal ranges whose join fits `memory` bytes."""
     count = max(1, -(-keys * BYTES_PER_KEY // memory))
     bounds = [KEY_END * number // count for number in range(count + 1)]
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(pairwise(bounds))
 
 
 @dataclass(frozen=True, slots=True)

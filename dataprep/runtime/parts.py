@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,7 @@ def _utf8(strings: pa.Array) -> Iterator[memoryview]:
     _, offset_buffer, data = strings.buffers()
     offsets = np.frombuffer(offset_buffer, offset_type)[strings.offset : strings.offset + len(strings) + 1].tolist()
     view = memoryview(data if data is not None else b"").cast("B")
-    return (view[start:end] for start, end in zip(offsets, offsets[1:], strict=False))
+    return (view[start:end] for start, end in pairwise(offsets))
 
 
 def sort_part(batches: Sequence[pa.RecordBatch], seed: int) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:

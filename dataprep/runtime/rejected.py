@@ -104,6 +104,4 @@ def _kept_text(text: pa.LargeStringArray, keep: KeepText) -> Any:
 def quarantine_rows(bad: Sequence[BadRecord]) -> pa.RecordBatch:
     """Bad records as rows of QUARANTINE_SCHEMA."""
     columns = [[getattr(record, name) for record in bad] for name in QUARANTINE_SCHEMA.names]
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, pa.string()) for column in columns], schema=QUARANTINE_SCHEMA
-    )
+    return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], schema=QUARANTINE_SCHEMA)

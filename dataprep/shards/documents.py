@@ -12,13 +12,14 @@ from dataprep.batch import LABEL
 from dataprep.errors import DamageError
 from dataprep.storage import atomic_path
 
-# tokens counts special tokens too; rows are the shard's rows in reading order, offset the place in the first of them;
-# text_xxh3 is the big-endian digest of the UTF-8 text.
+# meta is a JSON object of the record's other fields, where they were kept; tokens counts special tokens too; rows are
+# the shard's rows in reading order, offset the place in the first; text_xxh3 is the big-endian digest of the UTF-8 text.
 SCHEMA = pa.schema(
     [
         pa.field("doc_id", pa.string(), nullable=False),
         pa.field("source", LABEL, nullable=False),
         pa.field("origin", pa.string(), nullable=False),
+        pa.field("meta", pa.string()),
         pa.field("tokens", pa.int32(), nullable=False),
         pa.field("text_bytes", pa.int64(), nullable=False),
         pa.field("text_xxh3", pa.binary(16), nullable=False),

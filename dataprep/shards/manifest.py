@@ -54,12 +54,13 @@ class PackFacts(_Facts):
 
 
 class InputFacts(_Facts):
-    """What was read: files, their bytes, the records in them; `list` is the file that names each."""
+    """What was read: files, bytes, records; `list` names each file and `texts_xxh3` hashes the texts as read."""
 
     files: Count
     bytes: Count
     records: Count
     list: str
+    texts_xxh3: Hash
 
 
 class Counts(_Facts):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dataprep.errors import ConfigError, EnvironmentFailure, PipelineError
+from dataprep.shards.layout import Layout
 from dataprep.shards.records import check_framing, index_path, read_rows
 from dataprep.storage import commit, disk_errors, hash_file, sync_directory
 
@@ -30,15 +31,6 @@ except ImportError as _error:
 DESCRIPTION = "compact rows: input_ids, doc_starts"
 
 _FORBIDDEN = frozenset("\\/:*?\"<>|`&';")
-_MIN_PAGE = 4 << 20
-_MAX_PAGE = 256 << 20
-_MIN_HEADER = 1 << 20
-_MAX_HEADER = 128 << 20
-# Measured 191 to 209 bytes of header a page, and 25 more in its row group's entry on a page of raw data.
-_HEADER_BYTES_A_PAGE = 300
-_HEADER_BYTES_FIXED = 8192
-# Bytes a row takes on a raw page: 13 measured.
-_RAW_BYTES_A_ROW = 16
 # The writer holds a block in memory twice; below 100 rows a call costs more than its rows.
 _BLOCK_TOKENS = 4 << 20
 _MIN_BLOCK = 100
@@ -55,39 +47,6 @@ class ShardFiles:
     db_bytes: int
     db_xxh3: str
     rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Sizes in bytes that all files of a shard set share: MindDataset refuses a list of files that differ in them."""
-
-    page_size: int
-    header_size: int
-
-
-def page_and_header(row_length: int, rows_per_shard: int) -> Layout:
-    """Page and header sizes with room for any `rows_per_shard` rows of `row_length` int32 tokens, whatever they hold.
-
-    Raises ConfigError when no allowed page (256 MB) holds a row or no allowed header (128 MB) lists the pages.
-    """
-    row = _largest_row(row_length)
-    # Four rows a page at least, so that what is left empty at a page's end stays below a quarter.
-    page_size = max(_MIN_PAGE, -(-4 * row >> 20) << 20)
-    if page_size > _MAX_PAGE:
-        raise ConfigError(f"a row of {row_length} tokens does not fit a MindRecord page", mend="lower pack.seq_length")
-    pages = 2 + -(-rows_per_shard // (page_size // row)) + rows_per_shard * _RAW_BYTES_A_ROW // page_size
-    header_size = _MIN_HEADER
-    while header_size < _HEADER_BYTES_FIXED + _HEADER_BYTES_A_PAGE * pages:
-        header_size *= 2
-    if header_size > _MAX_HEADER:
-        raise ConfigError(f"a shard of {rows_per_shard} rows is too large", mend="lower output.shard_tokens")
-    return Layout(page_size, header_size)
-
-
-def _largest_row(row_length: int) -> int:
-    # Two columns of up to row_length values at 4 bytes and 2 bits each, two counts, three lengths.
-    column = 4 + -(-row_length // 4) + 4 * row_length
-    return 3 * 8 + 2 * column
 
 
 def write_shard(

@@ -7,7 +7,7 @@ import pyarrow as pa
 import dataprep.kernels
 import dataprep.runtime.stages.emit
 import dataprep.runtime.stages.prepare
-import dataprep.shards.mindrecord  # noqa: F401  (imports mindspore, 400 MB that forked workers then share)
+import dataprep.shards.mindrecord
 
 pa.set_cpu_count(1)
 pa.set_io_thread_count(1)

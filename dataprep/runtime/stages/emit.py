@@ -24,7 +24,7 @@ from dataprep.runtime.steps import judge
 from dataprep.runtime.task import Outcome
 from dataprep.shards.documents import SCHEMA as DOCUMENTS_SCHEMA
 from dataprep.shards.documents import write_documents
-from dataprep.shards.mindrecord import Layout, ShardFiles, write_shard
+from dataprep.shards.layout import Layout
 from dataprep.step import Step
 from dataprep.tokens.config import PackConfig, TokenizerConfig
 from dataprep.tokens.packing import Packed, document_rows, pack_concat, shuffle_rows
@@ -63,15 +63,18 @@ class Emit:
         facts: dict[str, Any] = {"removed": content.removed}
         if content.index:
             packed = content.packed()
-            files = self._write(packed)
+            rows = self._write(packed)
             write_documents(self.documents, content.table(packed))
-            outputs |= {self.shard: files.rows, Path(f"{self.shard}.db"): None, self.documents: len(packed.doc_offset)}
-            facts |= {"tokens": packed.rows.size - packed.padding, "padding": packed.padding, "rows": files.rows}
+            outputs |= {self.shard: rows, Path(f"{self.shard}.db"): None, self.documents: len(packed.doc_offset)}
+            facts |= {"tokens": packed.rows.size - packed.padding, "padding": packed.padding, "rows": rows}
         facts |= {"sources": content.sources}
         return Outcome(outputs, add_tallies(content.tallies), dict(sorted(content.edits.items())), facts)
 
-    def _write(self, packed: Packed) -> ShardFiles:
-        return write_shard(
+    def _write(self, packed: Packed) -> int:
+        # Late: this brings in mindspore, which only the processes that write shards need.
+        from dataprep.shards.mindrecord import write_shard
+
+        files = write_shard(
             self.shard,
             packed.rows,
             packed.doc_starts,
@@ -79,6 +82,7 @@ class Emit:
             scratch=self.scratch,
             layout=self.layout,
         )
+        return files.rows
 
 
 class _Content:
@@ -138,7 +142,9 @@ class _Content:
         """The document index."""
         rows, offsets = document_rows(packed)
         table = pa.Table.from_batches(self.index).unify_dictionaries()
-        table = table.append_column("rows", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(rows)))
+        table = table.append_column(
+            "rows", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(rows))
+        )
         return table.append_column("offset", pa.array(packed.doc_offset)).select(DOCUMENTS_SCHEMA.names)
 
     @property

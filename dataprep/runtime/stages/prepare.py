@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import xxhash
 
 from dataprep.batch import text_bytes, utf8_buffers
@@ -57,10 +58,9 @@ class Prepare:
             rejected_table(self.quarantine, QUARANTINE_SCHEMA) as quarantine,
         ):
             outcome = self._read(dropped, quarantine)
-        for path, rows in ((self.dropped, dropped.rows), (self.quarantine, quarantine.rows)):
-            if rows:
-                outcome.outputs[path] = rows  # type: ignore[index]
-        return outcome
+        tables = ((self.dropped, dropped.rows), (self.quarantine, quarantine.rows))
+        written = {path: rows for path, rows in tables if rows}
+        return replace(outcome, outputs={**outcome.outputs, **written})
 
     def _read(self, dropped: Table, quarantine: Table) -> Outcome:
         tallies = []
@@ -126,7 +126,9 @@ class _PartWriter:
         write_part(path, part)
         self.outputs[path] = part.num_rows
         fact: dict[str, Any] = {"path": str(path), "rows": part.num_rows, "text_bytes": self._bytes}
-        if self.job.dedup is not None:
+        if self.job.dedup is None:
+            self._exempt(part.column("source"))
+        else:
             keys = self.job.parts.with_name(f"{stem}.keys.arrow")
             fact |= {"keys": str(keys), "keyed": self._write_keys(keys, self.job.dedup, part, positions)}
             self.outputs[keys] = fact["keyed"]
@@ -141,8 +143,11 @@ class _PartWriter:
         documents = part.append_column("row", pa.array(rows))
         documents = documents.append_column("position", pa.array(positions.astype(np.uint32)))
         if not chosen.all():
-            for source in part.column("source").filter(pa.array(~chosen)).to_pylist():
-                self.exempt[source] += 1
+            self._exempt(part.column("source").filter(pa.array(~chosen)))
             documents = documents.filter(pa.array(chosen))
         write_keys(path, documents, content_keys(documents.column("text"), dedup.normalize))
         return int(documents.num_rows)
+
+    def _exempt(self, source: pa.DictionaryArray) -> None:
+        counts = pc.value_counts(source.cast(pa.string())).to_pylist()
+        self.exempt.update({entry["values"]: entry["counts"] for entry in counts})

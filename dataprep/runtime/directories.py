@@ -1,0 +1,136 @@
+"""Where a run keeps its files: the work directory, which may be deleted afterwards, and the output directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import xxhash
+
+from dataprep.errors import EnvironmentFailure
+from dataprep.shards.manifest import FILE_NAME
+from dataprep.storage import disk_errors
+
+# What a run may write into its output directory besides shards; stale files there belong to an earlier run of it.
+_TABLES = ("documents", "dropped", "quarantine")
+
+
+@dataclass(frozen=True, slots=True)
+class RunPaths:
+    """All paths of one run."""
+
+    work: Path
+    output: Path
+    name: str
+
+    @property
+    def ledger(self) -> Path:
+        """Committed task records."""
+        return self.work / "ledger"
+
+    @property
+    def scratch(self) -> Path:
+        """Half-written shards; on the output's disk, so that finishing one is a rename."""
+        return self.output / ".scratch"
+
+    @property
+    def manifest(self) -> Path:
+        """The file whose presence makes the shard set finished."""
+        return self.output / FILE_NAME
+
+    def part_stem(self, task_id: str) -> Path:
+        """Stem of the part files of one prepare task."""
+        return self.work / "parts" / task_id
+
+    def removals(self, task_id: str) -> Path:
+        """Removal list of one dedup task."""
+        return self.work / "removals" / f"{task_id}.arrow"
+
+    def tokenizer(self, task_id: str) -> Path:
+        """The settled tokenizer.json."""
+        return self.work / "tokenizer" / f"{task_id}.json"
+
+    def dropped(self, stem: str) -> Path:
+        """Dropped documents of one task."""
+        return self.output / "dropped" / f"{stem}.parquet"
+
+    def quarantine(self, stem: str) -> Path:
+        """Quarantined records of one task."""
+        return self.output / "quarantine" / f"{stem}.parquet"
+
+    def shard(self, number: int, count: int) -> Path:
+        """One shard file."""
+        return self.output / f"{self.name}-{number:05d}-of-{count:05d}.mindrecord"
+
+    def documents(self, number: int, count: int) -> Path:
+        """The document index of one shard."""
+        return self.output / "documents" / f"{self.name}-{number:05d}-of-{count:05d}.parquet"
+
+
+def file_stem(key: str) -> str:
+    """A key such as `web/000012` as part of a file name, unique also where characters had to be replaced."""
+    plain = key.replace("/", "-")
+    safe = re.sub(r"[^\w.-]", "_", plain)
+    return safe if safe == plain and key.count("/") == 1 else f"{safe}-{xxhash.xxh3_64_hexdigest(key.encode())[:8]}"
+
+
+@contextmanager
+def locked(paths: RunPaths) -> Iterator[None]:
+    """Create both directories and hold them for this process alone; the locks die with it."""
+    descriptors = []
+    try:
+        for directory in dict.fromkeys((paths.work, paths.output)):
+            with disk_errors(directory):
+                directory.mkdir(parents=True, exist_ok=True)
+                descriptors.append(os.open(directory, os.O_RDONLY))
+                _lock(descriptors[-1], directory)
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int, directory: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise EnvironmentFailure(
+            "another run is using this directory", where=str(directory), mend="wait for it or choose another directory"
+        ) from error
+
+
+def clear_leftovers(paths: RunPaths) -> None:
+    """Remove what killed tasks left half-written. Only under the lock."""
+    with disk_errors(paths.work):
+        for directory in (paths.work, paths.output):
+            for leftover in directory.rglob(".*.tmp"):
+                leftover.unlink()
+        shutil.rmtree(paths.scratch, ignore_errors=False) if paths.scratch.exists() else None
+
+
+def clear_work(paths: RunPaths) -> None:
+    """Forget everything an earlier run has finished."""
+    with disk_errors(paths.work):
+        for name in ("ledger", "parts", "removals", "tokenizer"):
+            if (paths.work / name).exists():
+                shutil.rmtree(paths.work / name)
+
+
+def clear_stale(paths: RunPaths, listed: set[str]) -> None:
+    """Remove shards and tables of this name that an earlier, unfinished run left and the manifest does not list."""
+    shard = re.compile(re.escape(paths.name) + r"-\d{5,}-of-\d{5,}\.mindrecord(\.db)?")
+    with disk_errors(paths.output):
+        for path in sorted(paths.output.iterdir()):
+            if shard.fullmatch(path.name) and path.name not in listed:
+                path.unlink()
+        for table in (path for name in _TABLES for path in sorted((paths.output / name).glob("*.parquet"))):
+            if table.relative_to(paths.output).as_posix() not in listed:
+                table.unlink()
+        if paths.scratch.exists():
+            shutil.rmtree(paths.scratch)

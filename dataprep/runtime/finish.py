@@ -1,0 +1,221 @@
+"""finish: sum the ledger up, list and hash every file, and write the manifest, which makes the set finished."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep import storage
+from dataprep.errors import DamageError
+from dataprep.runtime.directories import clear_stale
+from dataprep.runtime.ledger import Output, Tally, TaskRecord, add_tallies
+from dataprep.runtime.plan import Plan
+from dataprep.runtime.stages import dedup, emit, prepare
+from dataprep.shards.manifest import Manifest, write_manifest
+from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
+
+INPUTS_FILE = "inputs.parquet"
+TOKENIZER_FILE = "tokenizer.json"
+_VERSIONS = ("dataprep", "mindspore", "numpy", "pyarrow", "tokenizers", "xxhash")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The records of all tasks of a run."""
+
+    prepared: Sequence[TaskRecord]
+    deduplicated: Sequence[TaskRecord]
+    settled: TaskRecord
+    emitted: Sequence[TaskRecord]
+
+
+def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
+    """Write inputs.parquet, tokenizer.json and last manifest.json; `run` are run-time facts that are not hashed."""
+    output = plan.paths.output
+    ledger = _ledger(done)
+    _check_removals(done)
+    tokenizer_json = Path(done.settled.outputs[0].path).read_bytes()
+    storage.write_bytes(output / TOKENIZER_FILE, tokenizer_json)
+    _write_inputs(plan, output / INPUTS_FILE)
+    tokenizer = load_tokenizer(plan.pipeline.tokenizer, tokenizer_json)
+    emitted = sorted(done.emitted, key=lambda record: record.key)
+    shards = [_shard(record, output) for record in emitted if "rows" in record.facts]
+    content = {
+        "name": plan.pipeline.name,
+        "config": plan.config,
+        "config_hash": storage.hash_value(plan.config),
+        "seed": plan.pipeline.run.seed,
+        "tokenizer": _tokenizer_facts(plan, tokenizer, bool(done.settled.facts["lossless"])),
+        "pack": {
+            **plan.pipeline.pack.model_dump(include={"seq_length", "method", "layout"}),
+            "row_length": plan.pipeline.pack.seq_length + 1,
+        },
+        "inputs": _input_facts(plan, done.prepared),
+        "ledger": {stage: {s: _counts(t) for s, t in tallies.items()} for stage, tallies in ledger.items()},
+        "edits": _edits([*done.prepared, *done.emitted]),
+        "totals": {
+            key: sum(shard[key] for shard in shards) for key in ("documents", "tokens", "padding", "rows", "text_bytes")
+        },
+        "sources": _sources(emitted),
+        "shards": shards,
+        "files": _listed(output, [*done.prepared, *done.emitted]),
+        "run": {**run, "identity": plan.identity, "python": platform.python_version(), "versions": _versions()},
+    }
+    listed = {file["path"] for file in content["files"]} | {
+        shard[key] for shard in shards for key in ("file", "db", "documents_file")
+    }
+    with storage.disk_errors(output):
+        clear_stale(plan.paths, listed)
+    return write_manifest(output, content)
+
+
+def _ledger(done: Finished) -> dict[str, dict[str, Tally]]:
+    """Tallies per stage and source; documents that no dedup task saw pass through that stage untouched."""
+    prepared = add_tallies(record.tallies for record in done.prepared)
+    seen = add_tallies(record.tallies for record in done.deduplicated)
+    passed = {
+        source: Tally(
+            records=tally.kept - seen.get(source, Tally()).records,
+            bytes_in=tally.bytes_kept - seen.get(source, Tally()).bytes_in,
+            bytes_kept=tally.bytes_kept - seen.get(source, Tally()).bytes_in,
+        )
+        for source, tally in prepared.items()
+    }
+    exempt = _exempt(done)
+    wrong = [source for source in passed if passed[source].records != exempt.get(source, 0)]
+    if wrong:
+        raise DamageError(f"dedup did not see all documents of {', '.join(wrong)}", mend="run with --force")
+    return {
+        prepare.STAGE: prepared,
+        dedup.STAGE: add_tallies([passed, seen]),
+        emit.STAGE: add_tallies([{s: Tally() for s in prepared}, *(record.tallies for record in done.emitted)]),
+    }
+
+
+def _exempt(done: Finished) -> Counter[str]:
+    """Documents that had no content key: excluded by `only` or `except`, or in a run without deduplication."""
+    exempt: Counter[str] = Counter()
+    for record in done.prepared:
+        exempt.update(record.facts["exempt"])
+    return exempt
+
+
+def _check_removals(done: Finished) -> None:
+    listed = sum(output.rows or 0 for record in done.deduplicated for output in record.outputs)
+    met = sum(record.facts["removed"] for record in done.emitted)
+    if listed != met:
+        raise DamageError(f"{listed} duplicates were found, {met} were left out of shards", mend="run with --force")
+
+
+def _counts(tally: Tally) -> dict[str, Any]:
+    return {
+        "in": tally.records,
+        "kept": tally.kept,
+        "dropped": dict(tally.dropped),
+        "quarantined": dict(tally.quarantined),
+        "text_bytes_in": tally.bytes_in,
+        "text_bytes_kept": tally.bytes_kept,
+    }
+
+
+def _edits(records: Iterable[TaskRecord]) -> dict[str, int]:
+    edits: Counter[str] = Counter()
+    for record in records:
+        edits.update(record.edits)
+    return dict(sorted(edits.items()))
+
+
+def _sources(emitted: Sequence[TaskRecord]) -> dict[str, dict[str, int]]:
+    sums: dict[str, Counter[str]] = {}
+    for record in emitted:
+        for source, counts in record.facts["sources"].items():
+            sums.setdefault(source, Counter()).update(counts)
+    return {source: dict(sums[source]) for source in sorted(sums)}
+
+
+def _shard(record: TaskRecord, output: Path) -> dict[str, Any]:
+    pair = [written for written in record.outputs if ".mindrecord" in Path(written.path).name]
+    shard, db = sorted(pair, key=lambda written: written.path)
+    index = next(written for written in record.outputs if Path(written.path).parent.name == "documents")
+    sources = record.facts["sources"].values()
+    return {
+        "file": _relative(shard, output),
+        "db": _relative(db, output),
+        "documents_file": _relative(index, output),
+        "rows": record.facts["rows"],
+        "documents": sum(counts["documents"] for counts in sources),
+        "tokens": record.facts["tokens"],
+        "padding": record.facts["padding"],
+        "text_bytes": sum(counts["text_bytes"] for counts in sources),
+        "bytes": shard.bytes,
+        "xxh3": shard.xxh3,
+        "db_bytes": db.bytes,
+        "db_xxh3": db.xxh3,
+        "documents_bytes": index.bytes,
+        "documents_xxh3": index.xxh3,
+    }
+
+
+def _listed(output: Path, records: Sequence[TaskRecord]) -> list[dict[str, Any]]:
+    tables = [
+        {"path": _relative(written, output), "bytes": written.bytes, "xxh3": written.xxh3, "rows": written.rows}
+        for record in records
+        for written in record.outputs
+        if Path(written.path).parent.name in ("dropped", "quarantine")
+    ]
+    for name in (INPUTS_FILE, TOKENIZER_FILE):
+        path = output / name
+        rows = pq.read_metadata(path).num_rows if name == INPUTS_FILE else None
+        tables.append({"path": name, "bytes": path.stat().st_size, "xxh3": storage.hash_file(path), "rows": rows})
+    return sorted(tables, key=lambda table: str(table["path"]))
+
+
+def _relative(written: Output, output: Path) -> str:
+    return Path(written.path).relative_to(output).as_posix()
+
+
+def _write_inputs(plan: Plan, path: Path) -> None:
+    files = {(piece.name, split.input.source or "", piece.size) for split in plan.splits for piece in split.ranges}
+    names, sources, sizes = zip(*sorted(files), strict=True) if files else ((), (), ())
+    table = pa.table({"file": names, "source": sources, "bytes": pa.array(sizes, pa.int64())})
+    with storage.atomic_path(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def _input_facts(plan: Plan, prepared: Sequence[TaskRecord]) -> dict[str, Any]:
+    files = {(piece.name, piece.size) for split in plan.splits for piece in split.ranges}
+    texts = [[record.key, record.facts["texts_xxh3"]] for record in sorted(prepared, key=lambda r: r.key)]
+    return {
+        "files": len(files),
+        "bytes": sum(size for _, size in files),
+        "records": sum(tally.records for record in prepared for tally in record.tallies.values()),
+        "list": INPUTS_FILE,
+        "texts_xxh3": storage.hash_value(texts),
+    }
+
+
+def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, lossless: bool) -> dict[str, Any]:
+    def special(token_id: int | None) -> dict[str, Any] | None:
+        return None if token_id is None else {"token": tokenizer.decode([token_id], show_special=True), "id": token_id}
+
+    return {
+        "fingerprint": tokenizer.fingerprint,
+        "vocab_size": tokenizer.vocab_size,
+        "eos": special(tokenizer.eos_id),
+        "bos": special(tokenizer.bos_id),
+        "pad": special(tokenizer.pad_id),
+        "file": TOKENIZER_FILE,
+        "lossless": lossless,
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _VERSIONS}

@@ -1,0 +1,232 @@
+"""Run a pipeline: plan, prepare, dedup, tokenizer, emit, finish; each stage resumes from what the ledger holds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dataprep.config.load import LoadedPipeline
+from dataprep.config.models import RunConfig
+from dataprep.dedup.exact import removed_bytes
+from dataprep.errors import BadDataError, ConfigError
+from dataprep.runtime import events
+from dataprep.runtime.directories import RunPaths, clear_leftovers, clear_work, locked
+from dataprep.runtime.executors.local import LocalExecutor, Retried
+from dataprep.runtime.finish import Finished, finish
+from dataprep.runtime.ledger import Ledger, TaskRecord
+from dataprep.runtime.plan import (
+    Kept,
+    Plan,
+    dedup_tasks,
+    emit_tasks,
+    make_plan,
+    parts_of,
+    prepare_tasks,
+    tokenizer_task,
+)
+from dataprep.runtime.task import Task
+from dataprep.shards.manifest import Manifest, load_manifest
+from dataprep.storage import disk_errors, hash_file
+from dataprep.tokens.tokenizer import load_tokenizer
+from dataprep.tokens.tokenizer_json import read_tokenizer_file
+
+# What is left to the operating system and the parent when the limit is ours to choose.
+_AUTO_MEMORY_SHARE = 0.8
+
+
+def run_pipeline(
+    loaded: LoadedPipeline, report: events.Reporter, *, force: bool = False, limit: int | None = None
+) -> Manifest:
+    """Bring the pipeline to a finished shard set, doing only what is not done yet.
+
+    `force` forgets earlier work and replaces a finished set; `limit` reads at most that many records an input. Raises
+    PipelineError; everything finished by then is kept and the same call resumes.
+    """
+    started = time.time()
+    plan = make_plan(loaded, limit)
+    source_hash = _check_tokenizer(plan)
+    with locked(plan.paths):
+        finished = _already_finished(plan, force)
+        if finished is not None:
+            report(events.Note(f"{plan.paths.output} is finished already, nothing to do (--force to redo it)"))
+            return finished
+        plan.paths.manifest.unlink(missing_ok=True)
+        clear_leftovers(plan.paths)
+        if force:
+            clear_work(plan.paths)
+        stages = _Stages(plan, report)
+        try:
+            done = _all_stages(plan, stages, source_hash)
+        finally:
+            stages.executor.close()
+        manifest = finish(plan, done, stages.run_facts(started))
+    report(
+        events.RunFinished(
+            documents=manifest.totals.documents,
+            tokens=manifest.totals.tokens,
+            rows=manifest.totals.rows,
+            shards=len(manifest.shards),
+            seconds=time.time() - started,
+            manifest_hash=manifest.hash,
+        )
+    )
+    return manifest
+
+
+def _all_stages(plan: Plan, stages: _Stages, source_hash: str | None) -> Finished:
+    prepared = stages.run("prepare", prepare_tasks(plan))
+    _check_bad(plan.pipeline.run, prepared)
+    deduplicated = stages.run("dedup", dedup_tasks(plan, prepared))
+    kept = _kept(prepared, deduplicated)
+    [settled] = stages.run("tokenizer", [tokenizer_task(plan, kept, source_hash)])
+    emitted = stages.run("emit", emit_tasks(plan, kept, settled))
+    return Finished(prepared, deduplicated, settled, emitted)
+
+
+def _kept(prepared: Sequence[TaskRecord], deduplicated: Sequence[TaskRecord]) -> Kept:
+    parts = parts_of(prepared)
+    lists = [output for record in deduplicated for output in record.outputs]
+    paths = tuple(Path(output.path) for output in lists)
+    left = [part.part.text_bytes for part in parts] - removed_bytes(paths, len(parts))
+    return Kept(parts, paths, [*(part.part.xxh3 for part in parts), *(o.xxh3 for o in lists)], left.tolist())
+
+
+def _check_tokenizer(plan: Plan) -> str | None:
+    """Fail before the long part of the run, not after it, if the tokenizer cannot be used."""
+    config = plan.pipeline.tokenizer
+    if config.path is None:
+        return None
+    load_tokenizer(config, read_tokenizer_file(config.path))
+    return hash_file(config.path)
+
+
+def _already_finished(plan: Plan, force: bool) -> Manifest | None:
+    if force or not plan.paths.manifest.exists():
+        return None
+    manifest = load_manifest(plan.paths.output)
+    if manifest.run.get("identity") != plan.identity:
+        raise ConfigError(
+            "a finished shard set of another configuration or other inputs is here",
+            where=str(plan.paths.output),
+            mend="choose another output.path, or replace it with --force",
+        )
+    return manifest if _all_there(plan.paths, manifest) else None
+
+
+def _all_there(paths: RunPaths, manifest: Manifest) -> bool:
+    listed = [(file.path, file.bytes) for file in manifest.files]
+    for shard in manifest.shards:
+        listed += [(shard.file, shard.bytes), (shard.db, shard.db_bytes)]
+        listed += [(shard.documents_file, shard.documents_bytes)]
+    files = [(paths.output / name, size) for name, size in listed]
+    return all(path.is_file() and path.stat().st_size == size for path, size in files)
+
+
+def _check_bad(config: RunConfig, prepared: Sequence[TaskRecord]) -> None:
+    tallies = [tally for record in prepared for tally in record.tallies.values()]
+    records = sum(tally.records for tally in tallies)
+    bad = sum(sum(tally.quarantined.values()) for tally in tallies)
+    if bad > config.max_bad_fraction * records:
+        raise BadDataError(
+            f"{bad} of {records} records are bad, more than run.max_bad_fraction {config.max_bad_fraction:g} allows",
+            mend="look at quarantine/*.parquet in the output folder, mend the inputs or raise the fraction",
+        )
+
+
+@dataclass(slots=True)
+class _StageFacts:
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_rss_mb: float = 0.0
+    tasks: int = 0
+    reused: int = 0
+
+
+class _Stages:
+    """Runs one stage after the other: reuses finished tasks, executes the others, and tells the reporter."""
+
+    def __init__(self, plan: Plan, report: events.Reporter) -> None:
+        config = plan.pipeline.run
+        self.workers = worker_count(config)
+        self.executor = LocalExecutor(self.workers, memory_limit(config), plan.paths.ledger)
+        self.report = report
+        self._ledger = Ledger(plan.paths.ledger)
+        self._facts: dict[str, _StageFacts] = {}
+        report(events.RunStarted(plan.pipeline.name, len(plan.splits), self.workers))
+
+    def run(self, stage: str, tasks: Sequence[Task]) -> list[TaskRecord]:
+        """Records of all tasks of a stage, in the order of the tasks."""
+        started = time.monotonic()
+        facts = self._facts[stage] = _StageFacts(tasks=len(tasks))
+        if not tasks:
+            return []
+        with ThreadPoolExecutor(self.workers) as threads, disk_errors(self._ledger.directory):
+            found = threads.map(lambda task: self._ledger.find(stage, task.id), tasks)
+        records = {record.id: record for record in found if record is not None}
+        facts.reused = len(records)
+        self.report(events.StageStarted(stage, len(tasks), len(records), sum(task.bytes for task in tasks)))
+        for record in records.values():
+            self.report(_finished(record, reused=True))
+        todo = [task for task in tasks if task.id not in records]
+        for done in self.executor.run(todo):
+            if isinstance(done, Retried):
+                self.report(events.TaskRetried(stage, done.task.key, done.why))
+                continue
+            records[done.id] = done
+            self.report(_finished(done, reused=False))
+        self._add_up(facts, records.values())
+        facts.seconds = round(time.monotonic() - started, 3)
+        self.report(events.StageFinished(stage, facts.seconds))
+        return [records[task.id] for task in tasks]
+
+    @staticmethod
+    def _add_up(facts: _StageFacts, records: Iterable[TaskRecord]) -> None:
+        runs = [record.run for record in records]
+        facts.cpu_seconds = round(sum(run["cpu_seconds"] for run in runs), 3)
+        facts.peak_rss_mb = max(run["peak_rss_mb"] for run in runs)
+
+    def run_facts(self, started: float) -> dict[str, Any]:
+        """When and how the run went: not part of any hash."""
+        return {
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+            "seconds": round(time.time() - started, 3),
+            "workers": self.workers,
+            "stages": {
+                stage: {name: getattr(facts, name) for name in _StageFacts.__slots__}
+                for stage, facts in self._facts.items()
+            },
+        }
+
+
+def _finished(record: TaskRecord, reused: bool) -> events.TaskFinished:
+    tallies = record.tallies.values()
+    return events.TaskFinished(
+        stage=record.stage,
+        key=record.key,
+        seconds=record.run["seconds"],
+        records_in=sum(tally.records for tally in tallies),
+        kept=sum(tally.kept for tally in tallies),
+        dropped=sum(sum(tally.dropped.values()) for tally in tallies),
+        quarantined=sum(sum(tally.quarantined.values()) for tally in tallies),
+        text_bytes=sum(tally.bytes_in for tally in tallies),
+        reused=reused,
+    )
+
+
+def worker_count(config: RunConfig) -> int:
+    """The configured number of workers, or one a core this process may use."""
+    return len(os.sched_getaffinity(0)) if config.workers == "auto" else config.workers
+
+
+def memory_limit(config: RunConfig) -> int:
+    """The configured bytes, or most of what is available now."""
+    if config.memory_limit == "auto":
+        return int(psutil.virtual_memory().available * _AUTO_MEMORY_SHARE)
+    return int(config.memory_limit)

@@ -1,0 +1,193 @@
+"""A small shard set of two shards, made by the writer itself from visible text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xxhash
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from dataprep.shards.documents import SCHEMA, write_documents
+from dataprep.shards.manifest import Manifest, write_manifest
+from dataprep.shards.layout import page_and_header
+from dataprep.shards.mindrecord import write_shard
+from dataprep.storage import hash_file
+
+ROW_LENGTH = 9
+EOS, PAD = 256, 257
+# Per shard: (doc_id, source, text). One token a byte, then EOS.
+SHARDS = [
+    [("a", "en", "hello"), ("b", "zh", "你好，世界"), ("c", "en", "x")],
+    [("d", "en", "one line\nand another"), ("e", "zh", "完")],
+]
+
+
+def byte_tokenizer() -> Tokenizer:
+    """One token for each byte, ids in byte order of the byte-level alphabet, then EOS and PAD."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({symbol: k for k, symbol in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<eos>", "<pad>"])
+    return tokenizer
+
+
+def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]], order: list[int]) -> dict[str, Any]:
+    """Pack by hand, row by row, put the rows in `order`, write the three files, return the manifest's entry."""
+    tokenizer = byte_tokenizer()
+    stream: list[int] = []
+    places = []
+    for doc_id, source, text in documents:
+        ids = [*tokenizer.encode(text).ids, EOS]
+        places.append((doc_id, source, text, len(stream), len(ids)))
+        stream += ids
+    padding = -len(stream) % ROW_LENGTH
+    packed = np.array(stream + [PAD] * padding, np.int32).reshape(-1, ROW_LENGTH)
+    new_row = {old: new for new, old in enumerate(order)}
+    starts_of = {row: {0} for row in order}
+    index = []
+    for doc_id, source, text, first, length in places:
+        starts_of[first // ROW_LENGTH].add(first % ROW_LENGTH)
+        rows = [new_row[row] for row in range(first // ROW_LENGTH, (first + length - 1) // ROW_LENGTH + 1)]
+        data = text.encode()
+        digest = xxhash.xxh3_128_digest(data)
+        origin = f"{source}.jsonl#{first}"
+        index.append((doc_id, source, origin, length, len(data), digest, rows, first % ROW_LENGTH))
+    starts = [sorted(starts_of[row]) for row in order]
+    layout = page_and_header(ROW_LENGTH, 1000)
+    written = write_shard(
+        directory / f"{stem}.mindrecord",
+        packed[order],
+        np.concatenate(starts).astype(np.int32),
+        np.cumsum([0, *map(len, starts)]),
+        scratch=directory / "scratch",
+        layout=layout,
+    )
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*index, strict=True), SCHEMA, strict=True)]
+    documents_file = directory / "documents" / f"{stem}.parquet"
+    write_documents(documents_file, pa.Table.from_arrays(columns, schema=SCHEMA))
+    return {
+        "file": f"{stem}.mindrecord",
+        "db": f"{stem}.mindrecord.db",
+        "documents_file": f"documents/{stem}.parquet",
+        "rows": len(packed),
+        "documents": len(documents),
+        "tokens": len(stream),
+        "padding": padding,
+        "text_bytes": sum(len(text.encode()) for _, _, text in documents),
+        "bytes": written.bytes,
+        "xxh3": written.xxh3,
+        "db_bytes": written.db_bytes,
+        "db_xxh3": written.db_xxh3,
+        "documents_bytes": documents_file.stat().st_size,
+        "documents_xxh3": hash_file(documents_file),
+    }
+
+
+def listed(directory: Path, name: str, rows: int | None) -> dict[str, Any]:
+    path = directory / name
+    return {"path": name, "bytes": path.stat().st_size, "xxh3": hash_file(path), "rows": rows}
+
+
+def _counts(taken: int, kept: int, dropped: dict[str, int], quarantined: dict[str, int]) -> dict[str, Any]:
+    sizes = {"text_bytes_in": 0, "text_bytes_kept": 0}
+    return {"in": taken, "kept": kept, "dropped": dropped, "quarantined": quarantined, **sizes}
+
+
+def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[dict[str, Any]]) -> dict[str, Any]:
+    """Manifest of the set above: 3 en and 2 zh documents kept; one en dropped, one duplicate, one zh quarantined."""
+    totals = {key: sum(shard[key] for shard in shards) for key in ("documents", "tokens", "padding", "rows", "text_bytes")}
+    sources = {}
+    for source in ("en", "zh"):
+        texts = [text.encode() for shard in SHARDS for _, name, text in shard if name == source]
+        size = sum(map(len, texts))
+        sources[source] = {"documents": len(texts), "tokens": size + len(texts), "text_bytes": size}
+    special = {"eos": {"token": "<eos>", "id": EOS}, "bos": None, "pad": {"token": "<pad>", "id": PAD}}
+    return {
+        "name": "tiny",
+        "config": {"name": "tiny"},
+        "config_hash": "0" * 32,
+        "seed": 1,
+        "tokenizer": {"fingerprint": "f", "vocab_size": 258, **special, "file": "tokenizer.json", "lossless": True},
+        "pack": {"seq_length": ROW_LENGTH - 1, "row_length": ROW_LENGTH, "method": "concat", "layout": "compact"},
+        "inputs": {"files": 2, "bytes": 100, "records": 8, "list": "inputs.parquet", "texts_xxh3": "0" * 32},
+        "ledger": {
+            "prepare": {"en": _counts(5, 4, {"length.chars": 1}, {}), "zh": _counts(3, 2, {}, {"invalid_json": 1})},
+            "dedup": {"en": _counts(4, 3, {"exact_dedup": 1}, {}), "zh": _counts(2, 2, {}, {})},
+            "emit": {"en": _counts(3, 3, {}, {}), "zh": _counts(2, 2, {}, {})},
+        },
+        "edits": {"normalize.crlf": 2},
+        "totals": totals,
+        "sources": sources,
+        "shards": shards,
+        "files": files,
+        "run": {"seconds": 1.5},
+    }
+
+
+def build_set(directory: Path) -> Manifest:
+    shards = [
+        build_shard(directory, "tiny-00000-of-00002", SHARDS[0], [2, 0, 1]),
+        build_shard(directory, "tiny-00001-of-00002", SHARDS[1], [1, 0, 2]),
+    ]
+    byte_tokenizer().save(str(directory / "tokenizer.json"))
+    (directory / "dropped").mkdir()
+    (directory / "quarantine").mkdir()
+    lost = {
+        "doc_id": ["p", "q"],
+        "source": ["en", "en"],
+        "origin": ["en.jsonl#7", "en.jsonl#8"],
+        "stage": ["prepare", "dedup"],
+        "reason": ["length.chars", "exact_dedup"],
+        "matched_doc": pa.array([None, "a"], pa.string()),
+        "text": ["[bold]too short", "hello"],
+    }
+    pq.write_table(pa.table(lost), directory / "dropped" / "0.parquet")
+    bad = {"source": ["zh"], "origin": ["zh.jsonl#9"], "reason": ["invalid_json"], "detail": ["at 3"], "excerpt": ["{x"]}
+    pq.write_table(pa.table(bad), directory / "quarantine" / "0.parquet")
+    files = [
+        listed(directory, "tokenizer.json", None),
+        listed(directory, "dropped/0.parquet", 2),
+        listed(directory, "quarantine/0.parquet", 1),
+    ]
+    (directory / "scratch").rmdir()
+    return write_manifest(directory, manifest_content(directory, shards, files))
+
+
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The set, read only by agreement; take `shard_set` to change files."""
+    directory = tmp_path_factory.mktemp("pristine")
+    build_set(directory)
+    return directory
+
+
+@pytest.fixture
+def shard_set(pristine: Path, tmp_path: Path) -> Path:
+    """A copy of the set to damage; the big, mostly empty .mindrecord files stay sparse."""
+    import subprocess
+
+    subprocess.run(["cp", "-r", "--sparse=always", f"{pristine}/.", str(tmp_path)], check=True)
+    return tmp_path
+
+
+@pytest.fixture
+def change_manifest(shard_set: Path) -> Callable[[Callable[[dict[str, Any]], object]], None]:
+    """Edit manifest.json as someone would who also fixes its hash."""
+    from dataprep.shards.manifest import manifest_hash
+
+    def change(edit: Callable[[dict[str, Any]], object]) -> None:
+        path = shard_set / "manifest.json"
+        content = json.loads(path.read_text())
+        edit(content)
+        content["hash"] = manifest_hash(content)
+        path.write_text(json.dumps(content))
+
+    return change
