@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dataprep.readers.columns import is_text, piece_of
 from dataprep.readers.inputs import FileRange
@@ -73,8 +74,10 @@ def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
             continue
         if pa.types.is_dictionary(array.type):
             array.indices.validate(full=True)
-            indices = array.indices.drop_null()
-            if len(indices) and not 0 <= min(indices.to_pylist()) <= max(indices.to_pylist()) < len(array.dictionary):
+            bounds = pc.min_max(array.indices)
+            if bounds["min"].is_valid and not 0 <= bounds["min"].as_py() <= bounds["max"].as_py() < len(
+                array.dictionary
+            ):
                 raise pa.ArrowInvalid("a dictionary index is out of bounds")
             array = array.dictionary
         _as_binary(array).validate(full=True)

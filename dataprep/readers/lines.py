@@ -140,7 +140,7 @@ class _Cutter:
         self._escapes.add(part)
         if self._length > self._limit.raw or self._length - self._escapes.covered > self._limit.plain:
             self._skipping = True
-            self._held = [b"".join(self._held)[:_HEAD_BYTES]]
+            self._held = [_head(self._held)]
 
     def _flush(self) -> LineBlock | LongLine:
         offset, length, data = self._offset, self._length, b"".join(self._held)
@@ -158,8 +158,17 @@ class _Cutter:
     def _damaged(self, damage: StreamDamage) -> Iterator[LineEvent]:
         if damage.reason == "trailing_garbage":
             yield from self._last()
-        head = b"".join(self._held)[:_HEAD_BYTES]
-        yield Damage(self._offset, damage.reason, damage.detail, head)
+        yield Damage(self._offset, damage.reason, damage.detail, _head(self._held))
+
+
+def _head(parts: list[bytes]) -> bytes:
+    """The first bytes of a line, without joining all of it."""
+    head = b""
+    for part in parts:
+        head += part[: _HEAD_BYTES - len(head)]
+        if len(head) == _HEAD_BYTES:
+            break
+    return head
 
 
 class EscapeCount:

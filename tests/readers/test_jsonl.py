@@ -265,7 +265,7 @@ def test_a_file_that_changed_since_the_plan_stops_the_run(tmp_path: Path, change
     os.utime(path, ns=(1, 1))
     (split,) = plan_splits([Input(path="x.jsonl")], tmp_path, split_bytes=100, limit=None)
     change(path)
-    with pytest.raises(EnvironmentFailure, match="x.jsonl"):
+    with pytest.raises(EnvironmentFailure, match=r"x\.jsonl"):
         list(read_split(split))
 
 

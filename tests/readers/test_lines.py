@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -6,7 +8,7 @@ from dataprep.readers.lines import EscapeCount, LineBlock, LineLimit, LongLine, 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     borders = [0, *sorted({place % (len(data) + 1) for place in places}), len(data)]
-    return [data[start:end] for start, end in zip(borders, borders[1:], strict=False) if start < end]
+    return [data[start:end] for start, end in pairwise(borders) if start < end]
 
 
 def described(events: object) -> list[tuple[int, object]]:

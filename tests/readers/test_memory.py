@@ -11,19 +11,21 @@ import pytest
 SIZE = 200_000_000
 
 PROGRAM = """
-import resource, sys
+import re, sys
 from pathlib import Path
 from dataprep.readers import read_split
 from dataprep.readers.inputs import Input
 from dataprep.readers.split import plan_splits
 
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    # Not getrusage: its peak begins at the parent's, and pytest is large.
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) >> 10
 
 folder, name, limit = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 def read(name):
     good, bad, size = 0, [], 0
-    for split in plan_splits([Input(path=name, max_doc_bytes=limit, unit="line")], folder, split_bytes=1 << 30, limit=None):
+    entry = Input(path=name, max_doc_bytes=limit, unit="line")
+    for split in plan_splits([entry], folder, split_bytes=1 << 30, limit=None):
         for batch in read_split(split):
             good += batch.batch.num_rows
             bad += [record.reason for record in batch.bad]
@@ -78,7 +80,7 @@ def test_a_200_mb_document_within_the_limit_passes(tmp_path: Path) -> None:
     assert (good, reasons) == (3, "-")
     assert size > 199_000_000
     # The line, its text and its Arrow copy, and the joins in between.
-    assert rise < 1300
+    assert rise < 1500
 
 
 def test_a_long_file_of_short_records_takes_no_more_than_batches(tmp_path: Path) -> None:
