@@ -21,6 +21,8 @@ from dataprep.storage import commit, disk_errors, hash_file, sync_directory
 
 # 3 = errors only; mindspore reads it once, at import.
 os.environ.setdefault("GLOG_v", "3")
+# With its check of free space switched off mindspore 2.9 dies of a segmentation fault on a full disk.
+os.environ["MS_FREE_DISK_CHECK"] = "true"
 _IMPORT_FAULT: ImportError | None = None
 # At import, so that a preloaded module shares mindspore's 400 MB with every forked worker; a fault waits for a writer.
 try:

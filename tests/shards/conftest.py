@@ -103,7 +103,9 @@ def _counts(taken: int, kept: int, dropped: dict[str, int], quarantined: dict[st
 
 def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[dict[str, Any]]) -> dict[str, Any]:
     """Manifest of the set above: 3 en and 2 zh documents kept; one en dropped, one duplicate, one zh quarantined."""
-    totals = {key: sum(shard[key] for shard in shards) for key in ("documents", "tokens", "padding", "rows", "text_bytes")}
+    totals = {
+        key: sum(shard[key] for shard in shards) for key in ("documents", "tokens", "padding", "rows", "text_bytes")
+    }
     sources = {}
     for source in ("en", "zh"):
         texts = [text.encode() for shard in SHARDS for _, name, text in shard if name == source]
@@ -150,7 +152,13 @@ def build_set(directory: Path) -> Manifest:
         "text": ["[bold]too short", "hello"],
     }
     pq.write_table(pa.table(lost), directory / "dropped" / "0.parquet")
-    bad = {"source": ["zh"], "origin": ["zh.jsonl#9"], "reason": ["invalid_json"], "detail": ["at 3"], "excerpt": ["{x"]}
+    bad = {
+        "source": ["zh"],
+        "origin": ["zh.jsonl#9"],
+        "reason": ["invalid_json"],
+        "detail": ["at 3"],
+        "excerpt": ["{x"],
+    }
     pq.write_table(pa.table(bad), directory / "quarantine" / "0.parquet")
     files = [
         listed(directory, "tokenizer.json", None),

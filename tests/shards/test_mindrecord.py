@@ -79,7 +79,11 @@ def test_mindspore_reads_every_row_exactly_once_over_two_ranks(tmp_path: Path) -
     seen = []
     for rank in range(2):
         dataset = ds.MindDataset(
-            [str(name) for name in names], num_shards=2, shard_id=rank, shuffle=ds.Shuffle.GLOBAL, num_parallel_workers=1
+            [str(name) for name in names],
+            num_shards=2,
+            shard_id=rank,
+            shuffle=ds.Shuffle.GLOBAL,
+            num_parallel_workers=1,
         )
         for row in dataset.create_dict_iterator(num_epochs=1, output_numpy=True):
             assert row["doc_starts"][0] == 0
@@ -126,7 +130,9 @@ def test_our_reader_and_mindspore_agree_on_values_of_every_width(tmp_path: Path)
         ([[0, 5], [0]], "stay below"),
     ],
 )
-def test_doc_starts_that_mindrecord_would_spoil_are_refused(tmp_path: Path, starts: list[list[int]], words: str) -> None:
+def test_doc_starts_that_mindrecord_would_spoil_are_refused(
+    tmp_path: Path, starts: list[list[int]], words: str
+) -> None:
     with pytest.raises(ValueError, match=words):
         write(tmp_path / "x.mindrecord", some_rows(2, 5), starts)
     assert list(tmp_path.iterdir()) == []
@@ -167,8 +173,10 @@ def test_a_header_too_small_is_one_clear_failure_and_leaves_nothing(tmp_path: Pa
 
 @pytest.mark.parametrize("checked", ["true", "false"])
 def test_a_full_disk_fails_with_the_mend_and_leaves_nothing(tmp_path: Path, checked: str) -> None:
-    # With mindspore's own check of free space switched off it writes short in silence: then ours must notice.
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=14m", "tmpfs", str(tmp_path)], capture_output=True).returncode:
+    # With its check of free space switched off by the environment mindspore would die of a segmentation fault.
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=14m", "tmpfs", str(tmp_path)], capture_output=True
+    ).returncode:
         pytest.skip("needs the right to mount a tmpfs")
     script = Path(__file__).with_name("full_disk.py")
     environment = {**os.environ, "MS_FREE_DISK_CHECK": checked, "PYTHONPATH": str(Path(__file__).parents[2])}

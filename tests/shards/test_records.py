@@ -95,7 +95,9 @@ def test_garbage_of_any_size_is_damage(pair: Path) -> None:
         target.write_bytes(original)
 
 
-@pytest.mark.parametrize("content", [b"[" * 5000, b"{}", b"null", b'{"header_size": 1e999}', b"\xff\xfe", b'{"page": [{}]}'])
+@pytest.mark.parametrize(
+    "content", [b"[" * 5000, b"{}", b"null", b'{"header_size": 1e999}', b"\xff\xfe", b'{"page": [{}]}']
+)
 def test_headers_that_are_no_header_are_damage(pair: Path, content: bytes) -> None:
     pair.write_bytes(len(content).to_bytes(8, "little") + content + bytes(50_000))
     with pytest.raises(DamageError, match="MindRecord header"):

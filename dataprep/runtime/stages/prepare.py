@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from dataprep.batch import text_bytes, utf8_buffers
+from dataprep.batch import LABEL, text_bytes, utf8_buffers
 from dataprep.dedup.exact import write_keys
 from dataprep.dedup.keys import ExactDedup, content_keys
 from dataprep.errors import BadDataError
@@ -138,7 +138,8 @@ class _PartWriter:
     def _write_keys(
         self, path: Path, dedup: ExactDedup, part: pa.RecordBatch, positions: np.ndarray[tuple[int], np.dtype[np.int64]]
     ) -> int:
-        chosen = dedup.selected(part)
+        alive = part.append_column("reason", pa.nulls(part.num_rows, LABEL))
+        chosen = dedup.selected(alive)
         rows = np.arange(part.num_rows, dtype=np.uint32)
         documents = part.append_column("row", pa.array(rows))
         documents = documents.append_column("position", pa.array(positions.astype(np.uint32)))

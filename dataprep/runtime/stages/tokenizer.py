@@ -17,7 +17,8 @@ from dataprep.runtime.steps import judge
 from dataprep.runtime.task import Outcome
 from dataprep.step import Step
 from dataprep.tokens.config import TokenizerConfig
-from dataprep.tokens.tokenizer import load_tokenizer, read_tokenizer_file
+from dataprep.tokens.tokenizer import load_tokenizer
+from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
 
 STAGE = "tokenizer"
