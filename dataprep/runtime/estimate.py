@@ -1,0 +1,222 @@
+"""Estimate what a run will take from a small sample that is read, judged and encoded in memory; nothing is written.
+
+All figures are extrapolated from the sample. Duplicates cannot be seen in it, so tokens and shards are upper estimates
+where much is duplicated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from dataprep.batch import text_bytes
+from dataprep.config.load import LoadedPipeline
+from dataprep.config.models import Pipeline
+from dataprep.readers.inputs import Input, Split
+from dataprep.runtime.estimated import Estimate, SourceEstimate, as_json, render_estimate
+from dataprep.runtime.plan import make_plan
+from dataprep.runtime.run import worker_count
+from dataprep.runtime.sample import Sample, measured, read_sample
+from dataprep.runtime.steps import judge
+from dataprep.step import Step
+from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
+from dataprep.tokens.tokenizer_json import read_tokenizer_file
+
+__all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate"]
+
+SAMPLE_BYTES = 4 << 20
+ENCODED_BYTES = 1 << 20
+ASSUMED_BYTES_A_TOKEN = 4.0
+# Measured on the quickstart (code and English, 8192 tokens): emitting and training took one core 2 MB/s each.
+_ASSUMED_ENCODING = _TRAINING = 2e6
+# Hashing, sorting, compressing and re-reading parts, packing and writing rows: 100 to 145 MB/s of one core.
+_HANDLING = 100e6
+# A token id takes 1.8 to 2.1 bytes in a shard (measured), which is whole pages behind a header.
+_BYTES_A_TOKEN = 2
+_PAGE, _HEADER = 4 << 20, 1 << 20
+# Worker processes load mindspore before their first task.
+_STARTUP_SECONDS = 3.0
+# Parts are zstd-compressed text; a document's content key and place take about 40 bytes.
+_PART_BYTES_A_TEXT_BYTE = 0.35
+_KEY_BYTES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoding:
+    tokens_per_byte: float
+    speed: float
+
+
+def estimate(loaded: LoadedPipeline, limit: int | None = None) -> Estimate:
+    """Plan the run and measure a sample of about 4 MB of text. Raises what a run raises before its first task."""
+    pipeline = loaded.pipeline
+    plan = make_plan(loaded, limit)
+    tokenizer = _tokenizer(pipeline)
+    groups = _by_input(plan.splits)
+    room = SAMPLE_BYTES // len(groups)
+    samples = [read_sample(splits, room) for splits in groups]
+    pairs = zip(groups, samples, strict=True)
+    sources = tuple(_source(pipeline, tokenizer, splits, sample, room, limit) for splits, sample in pairs)
+    return _total(plan.pipeline, sources, _notes(pipeline, samples))
+
+
+def _tokenizer(pipeline: Pipeline) -> Tokenizer | None:
+    config = pipeline.tokenizer
+    return None if config.path is None else load_tokenizer(config, read_tokenizer_file(config.path))
+
+
+def _by_input(splits: Sequence[Split]) -> list[list[Split]]:
+    groups: dict[tuple[str, Input], list[Split]] = {}
+    for split in splits:
+        groups.setdefault((split.key.rpartition("/")[0], split.input), []).append(split)
+    return list(groups.values())
+
+
+def _source(
+    pipeline: Pipeline,
+    tokenizer: Tokenizer | None,
+    splits: Sequence[Split],
+    sample: Sample,
+    room: int,
+    limit: int | None,
+) -> SourceEstimate:
+    prepared, judging = _judged(sample.batches, pipeline.prepare_steps)
+    emitted, emitting = _judged(prepared, pipeline.emit_steps)
+    rows, size = _rows(sample.batches), _text(sample.batches)
+    input_bytes = sum(split.size for split in splits)
+    scale = _scale(input_bytes, sample, limit)
+    encoding = _encoding(tokenizer, emitted, room * ENCODED_BYTES // SAMPLE_BYTES)
+    tokens = _text(emitted) * scale * encoding.tokens_per_byte if encoding else _assumed_tokens(emitted) * scale
+    reading = sample.seconds + judging
+    encoding_seconds = _text(emitted) / (encoding.speed if encoding else _ASSUMED_ENCODING)
+    keys = _rows(prepared) * _KEY_BYTES if pipeline.dedup_step else 0
+    return SourceEstimate(
+        source=splits[0].key.rpartition("/")[0],
+        files=len({planned.path for split in splits for planned in split.ranges}),
+        input_bytes=input_bytes,
+        tasks=len(splits),
+        sample_documents=rows,
+        sample_bytes=size,
+        documents=round(rows * scale),
+        text_bytes=round(size * scale),
+        text_per_input_byte=size / sample.input_bytes if sample.input_bytes else 0.0,
+        bad=sample.bad / (rows + sample.bad) if sample.bad else 0.0,
+        kept=_rows(prepared) / rows if rows else None,
+        kept_text=_text(prepared) / size if size else None,
+        prepare_speed=size / reading if size else None,
+        tokens_per_byte=encoding.tokens_per_byte if encoding else None,
+        encode_speed=encoding.speed if encoding else None,
+        tokens=round(tokens),
+        prepare_seconds=round((reading + _text(prepared) / _HANDLING) * scale, 3),
+        emit_seconds=round((emitting + _text(prepared) / _HANDLING + encoding_seconds) * scale, 3),
+        scratch_bytes=round((_text(prepared) * _PART_BYTES_A_TEXT_BYTE + keys) * scale),
+    )
+
+
+def _scale(input_bytes: int, sample: Sample, limit: int | None) -> float:
+    """How many samples the input is worth; `limit` counts records, bad ones too."""
+    records = _rows(sample.batches) + sample.bad
+    if not records or not sample.input_bytes:
+        return 0.0
+    whole = input_bytes / sample.input_bytes
+    return whole if limit is None else min(whole, limit / records)
+
+
+def _judged(batches: Sequence[pa.RecordBatch], steps: Sequence[Step]) -> tuple[list[pa.RecordBatch], float]:
+    def run() -> list[pa.RecordBatch]:
+        return [judge(batch, steps).kept for batch in batches if batch.num_rows]
+
+    return measured(run)
+
+
+def _encoding(tokenizer: Tokenizer | None, batches: Sequence[pa.RecordBatch], room: int) -> _Encoding | None:
+    """Tokens and seconds of the first texts that fit `room` bytes, of one text at least."""
+    texts = list(_first_texts(batches, room))
+    size = sum(len(text.encode()) for text in texts)
+    if tokenizer is None or not size:
+        return None
+    tokens, seconds = measured(lambda: tokenizer.encode(texts))
+    return _Encoding(len(tokens.ids) / size, size / seconds)
+
+
+def _first_texts(batches: Sequence[pa.RecordBatch], room: int) -> Iterator[str]:
+    left = room
+    for text in (text for batch in batches for text in batch.column("text").to_pylist()):
+        # A character takes four bytes at most, and a long document's beginning tells as much as all of it.
+        yield text[: max(1, left)]
+        left -= len(text.encode())
+        if left <= 0:
+            return
+
+
+def _assumed_tokens(batches: Sequence[pa.RecordBatch]) -> float:
+    return _text(batches) / ASSUMED_BYTES_A_TOKEN + _rows(batches)
+
+
+def _rows(batches: Sequence[pa.RecordBatch]) -> int:
+    return sum(int(batch.num_rows) for batch in batches)
+
+
+def _text(batches: Sequence[pa.RecordBatch]) -> int:
+    return sum(text_bytes(batch) for batch in batches)
+
+
+def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple[str, ...]) -> Estimate:
+    workers = worker_count(pipeline.run)
+    tokens = sum(source.tokens for source in sources)
+    target = pipeline.output.shard_tokens or max(1, int(pipeline.output.shard_bytes or 0) // _BYTES_A_TOKEN)
+    shards = -(-tokens // target)
+    tasks = sum(source.tasks for source in sources)
+    prepare = sum(source.prepare_seconds for source in sources)
+    emit = sum(source.emit_seconds for source in sources)
+    training = _training_seconds(pipeline, sources)
+    wall = _STARTUP_SECONDS + prepare / min(workers, tasks) + training + emit / min(workers, max(1, shards))
+    return Estimate(
+        name=pipeline.name,
+        workers=workers,
+        sources=sources,
+        prepare_tasks=tasks,
+        tokens=tokens,
+        row_length=pipeline.pack.seq_length + 1,
+        rows=-(-tokens // (pipeline.pack.seq_length + 1)),
+        shard_tokens=target,
+        shards=shards,
+        output_bytes=shards * _shard_bytes(tokens / shards) if shards else 0,
+        scratch_bytes=sum(source.scratch_bytes for source in sources),
+        cpu_seconds=round(prepare + training + emit, 3),
+        wall_seconds=round(wall, 3),
+        output=str(pipeline.output.path),
+        work_dir=str(pipeline.run.work_dir),
+        notes=notes,
+    )
+
+
+def _shard_bytes(tokens: float) -> int:
+    return _HEADER + math.ceil(tokens * _BYTES_A_TOKEN / _PAGE) * _PAGE
+
+
+def _training_seconds(pipeline: Pipeline, sources: Sequence[SourceEstimate]) -> float:
+    trained = pipeline.tokenizer.train
+    if trained is None:
+        return 0.0
+    kept = sum(source.text_bytes * (source.kept_text or 0.0) for source in sources)
+    return min(kept, trained.sample_bytes) / _TRAINING
+
+
+def _notes(pipeline: Pipeline, samples: Sequence[Sample]) -> tuple[str, ...]:
+    notes = []
+    if pipeline.tokenizer.train is not None:
+        notes.append(
+            f"the tokenizer is trained in the run: its tokens are not known yet; assumed "
+            f"{ASSUMED_BYTES_A_TOKEN:g} bytes a token and {_ASSUMED_ENCODING / 1e6:g} MB/s of encoding a core"
+        )
+    if pipeline.dedup_step is not None:
+        notes.append("duplicates are not known before the run: tokens, rows and shards are estimated as without any")
+    if any(sample.guessed for sample in samples):
+        notes.append("an Arrow file does not tell its rows: assumed as much text as file")
+    if not any(batch.num_rows for sample in samples for batch in sample.batches):
+        notes.append("the sample holds no document that can be read: nothing could be estimated")
+    return tuple(notes)
