@@ -30,14 +30,14 @@ __all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate
 SAMPLE_BYTES = 4 << 20
 ENCODED_BYTES = 1 << 20
 ASSUMED_BYTES_A_TOKEN = 4.0
-# Measured on the quickstart (code and English, 8192 tokens): emitting and training took one core 2 MB/s each.
+# From one quickstart run (code and English, 8192 tokens): 1.8 MB/s of one core emitting, 1.9 MB/s training.
 _ASSUMED_ENCODING = _TRAINING = 2e6
-# Hashing, sorting, compressing and re-reading parts, packing and writing rows: 100 to 145 MB/s of one core.
+# Assumed of each pass over parts; a prototype hashed and compressed them at 125 to 145 MB/s of one core.
 _HANDLING = 100e6
 # A token id takes 1.8 to 2.1 bytes in a shard (measured), which is whole pages behind a header.
 _BYTES_A_TOKEN = 2
 _PAGE, _HEADER = 4 << 20, 1 << 20
-# Worker processes load mindspore before their first task.
+# Worker processes load mindspore before their first task: about this long in one quickstart run.
 _STARTUP_SECONDS = 3.0
 # Parts are zstd-compressed text; a document's content key and place take about 40 bytes.
 _PART_BYTES_A_TEXT_BYTE = 0.35
