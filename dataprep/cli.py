@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -18,11 +19,16 @@ from dataprep import __version__
 from dataprep.errors import ConfigError, DamageError, PipelineError
 
 INTERRUPTED = 130
+_PIPE_WIDTH = 160
 
 _pipeline = click.argument("pipeline", type=click.Path(path_type=Path))
 _directory = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 _settings = click.option(
-    "--set", "settings", multiple=True, metavar="KEY.PATH=VALUE", help="Override a key of the pipeline file; repeatable."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY.PATH=VALUE",
+    help="Override a key of the pipeline file; repeatable.",
 )
 _limit = click.option("--limit", type=click.IntRange(min=1), help="Read at most this many records of each input.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -87,7 +93,7 @@ def run(
             message = "interrupted: what is finished is kept; run the same command again to resume"
             _report_failure(report, message, INTERRUPTED)
             context.exit(INTERRUPTED)
-    click.echo(f"{loaded.pipeline.output.path / 'manifest.json'} {manifest.hash}")
+    click.echo(f"{os.path.normpath(loaded.pipeline.output.path)}: manifest {manifest.hash}")
 
 
 @main.command()
@@ -125,7 +131,7 @@ def verify(directory: Path, rows: int, documents: int, quick: bool, seed: int) -
     from dataprep.shards.verify import verify as verify_shards
 
     findings = verify_shards(directory, rows=rows, documents=documents, quick=quick, seed=seed)
-    Console().print(render_findings(findings))
+    _console().print(render_findings(findings))
     if findings:
         sys.exit(DamageError.exit_code)
 
@@ -141,9 +147,9 @@ def inspect(directory: Path, row: int | None, doc: str | None) -> None:
     if row is not None and doc is not None:
         raise ConfigError("--row and --doc exclude each other", mend="give one of them")
     if doc is None:
-        Console().print(render_row(inspect_row(directory, row or 0)))
+        _console().print(render_row(inspect_row(directory, row or 0)), soft_wrap=True)
         return
-    Console().print(render_documents(inspect_document(directory, doc)))
+    _console().print(render_documents(inspect_document(directory, doc)), soft_wrap=True)
 
 
 @main.command()
@@ -155,7 +161,7 @@ def dropped(directory: Path, reason: str | None, limit: int) -> None:
     from dataprep.shards.inspect import dropped as lost_records
     from dataprep.shards.inspect import render_dropped
 
-    Console().print(render_dropped(lost_records(directory, reason, limit)))
+    _console().print(render_dropped(lost_records(directory, reason, limit)))
 
 
 @main.command()
@@ -188,11 +194,16 @@ def _print_plan(pipeline: Path, settings: tuple[str, ...], limit: int | None, as
     _show(estimate_json(estimated), lambda: render_estimate(estimated), as_json)
 
 
+def _console() -> Console:
+    """Standard output; a file or a pipe has no width of its own, and tables should not be squeezed into 80 columns."""
+    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
+
+
 def _show(value: object, table: Callable[[], Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(value, ensure_ascii=False, indent=1))
         return
-    Console().print(table())
+    _console().print(table())
 
 
 @contextmanager

@@ -48,6 +48,7 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
     tokenizer = load_tokenizer(plan.pipeline.tokenizer, tokenizer_json)
     emitted = sorted(done.emitted, key=lambda record: record.key)
     shards = [_shard(record, output) for record in emitted if "rows" in record.facts]
+    files = _listed(output, [*done.prepared, *done.emitted])
     content = {
         "name": plan.pipeline.name,
         "config": plan.config,
@@ -66,10 +67,10 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
         },
         "sources": _sources(emitted),
         "shards": shards,
-        "files": _listed(output, [*done.prepared, *done.emitted]),
+        "files": files,
         "run": {**run, "identity": plan.identity, "python": platform.python_version(), "versions": _versions()},
     }
-    listed = {file["path"] for file in content["files"]} | {
+    listed = {file["path"] for file in files} | {
         shard[key] for shard in shards for key in ("file", "db", "documents_file")
     }
     with storage.disk_errors(output):

@@ -200,8 +200,7 @@ def emit_tasks(plan: Plan, kept: Kept, settled: TaskRecord) -> list[Task]:
     groups = [group for group in _groups(kept) if sum(kept.bytes[part.number] for part in group)]
     cuts = [max(1, -(-int(sum(kept.bytes[p.number] for p in g) * tokens_per_byte) // target)) for g in groups]
     count = sum(cuts)
-    rows = 4 * -(-target // (pipeline.pack.seq_length + 1)) + max(entry.max_doc_bytes for entry in pipeline.inputs)
-    layout = page_and_header(pipeline.pack.seq_length + 1, rows)
+    layout = _layout(pipeline, target)
     tasks: list[Task] = []
     for group, cut in zip(groups, cuts, strict=True):
         size = sum(kept.bytes[part.number] for part in group) // cut
@@ -216,6 +215,13 @@ def _target_tokens(pipeline: Pipeline) -> int:
         return pipeline.output.shard_tokens
     # A token id takes 1.8 to 2.1 bytes in a shard (measured).
     return max(1, int(pipeline.output.shard_bytes or 0) // 2)
+
+
+def _layout(pipeline: Pipeline, target: int) -> Layout:
+    """Room for four times the aim and one longest document: how many rows a shard gets is known only when written."""
+    longest = max(entry.max_doc_bytes for entry in pipeline.inputs)
+    row_length = pipeline.pack.seq_length + 1
+    return page_and_header(row_length, (4 * target + longest) // row_length + 1)
 
 
 def _groups(kept: Kept) -> list[list[DrawnPart]]:

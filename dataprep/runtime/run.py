@@ -80,7 +80,7 @@ def run_pipeline(
     return manifest
 
 
-def _all_stages(plan: Plan, stages: "_Stages", source_hash: str | None) -> Finished:
+def _all_stages(plan: Plan, stages: _Stages, source_hash: str | None) -> Finished:
     prepared = stages.run("prepare", prepare_tasks(plan))
     _check_bad(plan.pipeline.run, prepared)
     deduplicated = stages.run("dedup", dedup_tasks(plan, prepared))

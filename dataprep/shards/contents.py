@@ -14,7 +14,7 @@ import pyarrow as pa
 import xxhash
 
 from dataprep.errors import DamageError, EnvironmentFailure
-from dataprep.shards.decoder import Decoder, document_text, open_decoder
+from dataprep.shards.decoder import Decoder, document_text, in_vocabulary, open_decoder
 from dataprep.shards.documents import read_documents
 from dataprep.shards.manifest import Manifest, Shard
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, misplaced, of_document, piece_tokens, pieces_of
@@ -65,26 +65,36 @@ def check_contents(directory: Path, manifest: Manifest, damaged: set[str], sampl
     documents = _spread(manifest.totals.documents, sample.documents, sample.seed)
     sums: Counter[tuple[str, str]] = Counter()
     first_row = first_document = 0
+    whole = True
     for facts in manifest.shards:
         chosen_rows = _within(rows, first_row, facts.rows)
         chosen_documents = _within(documents, first_document, facts.documents)
         first_row, first_document = first_row + facts.rows, first_document + facts.documents
-        if not damaged.isdisjoint((facts.file, facts.db, facts.documents_file)):
+        index = _intact_index(directory, facts, damaged)
+        if not isinstance(index, pa.Table):
+            whole = False
+            yield from index
             continue
-        try:
-            index = read_documents(directory / facts.documents_file, _COLUMNS)
-            _add_sources(index, sums)
-            index_faults = list(_index_faults(facts, manifest, index))
-        except (DamageError, EnvironmentFailure) as error:
-            index_faults = [error.what]
-        yield from (Finding(facts.documents_file, what) for what in index_faults)
-        if index_faults:
-            continue
-        pieces = pieces_of(index, manifest.pack.row_length)
-        shard = _Shard(directory / facts.file, facts, manifest, index, pieces, decode)
-        yield from _check_rows_and_texts(shard, chosen_rows, chosen_documents)
-    if damaged.isdisjoint(facts.documents_file for facts in manifest.shards):
+        _add_sources(index, sums)
+        faults = list(_index_faults(facts, manifest, index))
+        yield from (Finding(facts.documents_file, what) for what in faults)
+        if not faults and damaged.isdisjoint((facts.file, facts.db)):
+            pieces = pieces_of(index, manifest.pack.row_length)
+            shard = _Shard(directory / facts.file, facts, manifest, index, pieces, decode)
+            yield from _check_rows_and_texts(shard, chosen_rows, chosen_documents)
+    # Sums over some of the indexes only would put the blame on the manifest.
+    if whole:
         yield from _check_sources(manifest, sums)
+
+
+def _intact_index(directory: Path, facts: Shard, damaged: set[str]) -> pa.Table | list[Finding]:
+    """A shard's document index, or what is to be said where it cannot be read: nothing if its damage is known."""
+    if facts.documents_file in damaged:
+        return []
+    try:
+        return read_documents(directory / facts.documents_file, _COLUMNS)
+    except (DamageError, EnvironmentFailure) as error:
+        return [Finding(facts.documents_file, error.what)]
 
 
 def _spread(total: int, wanted: int, seed: int) -> npt.NDArray[np.int64]:
@@ -154,7 +164,7 @@ def _row_faults(shard: _Shard, row: int, decoded: dict[str, npt.NDArray[Any]]) -
     tokenizer = shard.manifest.tokenizer
     if len(ids) != shard.manifest.pack.row_length:
         yield f"has {len(ids)} tokens, not {shard.manifest.pack.row_length}"
-    if len(ids) and not (ids.min() >= 0 and ids.max() < tokenizer.vocab_size):
+    if not in_vocabulary(ids, shard.manifest):
         yield f"holds an id outside the vocabulary of {tokenizer.vocab_size}"
     pieces = in_row(shard.pieces, row)
     if not np.array_equal(starts, pieces.start):
@@ -172,6 +182,8 @@ def _text_fault(shard: _Shard, document: int) -> str | None:
     ids = np.concatenate(list(piece_tokens(shard.path, of_document(shard.pieces, document))))
     if shard.decode is None:
         return None
+    if not in_vocabulary(ids, shard.manifest):
+        return f"holds an id outside the vocabulary of {shard.manifest.tokenizer.vocab_size}"
     text = document_text(ids, shard.manifest, shard.decode)
     if text is None:
         return "does not begin and end with its special tokens"

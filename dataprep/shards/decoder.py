@@ -15,7 +15,10 @@ Decoder = Callable[[npt.NDArray[Any]], str]
 
 
 def open_decoder(directory: Path, manifest: Manifest) -> Decoder:
-    """Load the set's tokenizer; the decoder maps ids to text and keeps special tokens. Raises DamageError."""
+    """Load the set's tokenizer; the decoder maps ids to text and keeps special tokens.
+
+    Both raise DamageError: the loader for a broken file, the decoder for ids the tokenizer cannot have made.
+    """
     # Here and not above: counting and hashing need no tokenizer.
     from tokenizers import Tokenizer
 
@@ -27,9 +30,18 @@ def open_decoder(directory: Path, manifest: Manifest) -> Decoder:
         raise DamageError(f"cannot be loaded: {error}", where=str(path)) from error
 
     def decode(ids: npt.NDArray[Any]) -> str:
+        if not in_vocabulary(ids, manifest):
+            raise DamageError(
+                "its rows hold ids outside the vocabulary", where=str(directory), mend="run dataprep verify"
+            )
         return str(tokenizer.decode(ids.tolist(), skip_special_tokens=False))
 
     return decode
+
+
+def in_vocabulary(ids: npt.NDArray[Any], manifest: Manifest) -> bool:
+    """Whether every id is one of the tokenizer's."""
+    return not len(ids) or bool(ids.min() >= 0 and ids.max() < manifest.tokenizer.vocab_size)
 
 
 def document_text(ids: npt.NDArray[Any], manifest: Manifest, decode: Decoder) -> str | None:

@@ -12,8 +12,8 @@ from dataprep.batch import LABEL
 from dataprep.errors import DamageError
 from dataprep.storage import atomic_path
 
-# meta is a JSON object of the record's other fields, where they were kept; tokens counts special tokens too; rows are
-# the shard's rows in reading order, offset the place in the first; text_xxh3 is the big-endian digest of the UTF-8 text.
+# meta is a JSON object of the record's other fields, where they were kept; tokens counts special tokens too; text_xxh3
+# is the big-endian digest of the UTF-8 text; rows are the shard's, in reading order, offset the place in the first.
 SCHEMA = pa.schema(
     [
         pa.field("doc_id", pa.string(), nullable=False),

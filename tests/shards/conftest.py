@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ import xxhash
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from dataprep.shards.documents import SCHEMA, write_documents
-from dataprep.shards.manifest import Manifest, write_manifest
 from dataprep.shards.layout import page_and_header
+from dataprep.shards.manifest import Manifest, manifest_hash, write_manifest
 from dataprep.shards.mindrecord import write_shard
 from dataprep.storage import hash_file
 
@@ -59,7 +60,7 @@ def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]
         data = text.encode()
         digest = xxhash.xxh3_128_digest(data)
         origin = f"{source}.jsonl#{first}"
-        index.append((doc_id, source, origin, length, len(data), digest, rows, first % ROW_LENGTH))
+        index.append((doc_id, source, origin, None, length, len(data), digest, rows, first % ROW_LENGTH))
     starts = [sorted(starts_of[row]) for row in order]
     layout = page_and_header(ROW_LENGTH, 1000)
     written = write_shard(
@@ -180,8 +181,6 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def shard_set(pristine: Path, tmp_path: Path) -> Path:
     """A copy of the set to damage; the big, mostly empty .mindrecord files stay sparse."""
-    import subprocess
-
     subprocess.run(["cp", "-r", "--sparse=always", f"{pristine}/.", str(tmp_path)], check=True)
     return tmp_path
 
@@ -189,7 +188,6 @@ def shard_set(pristine: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def change_manifest(shard_set: Path) -> Callable[[Callable[[dict[str, Any]], object]], None]:
     """Edit manifest.json as someone would who also fixes its hash."""
-    from dataprep.shards.manifest import manifest_hash
 
     def change(edit: Callable[[dict[str, Any]], object]) -> None:
         path = shard_set / "manifest.json"

@@ -218,8 +218,9 @@ def test_without_mindspore_writing_fails_with_the_install_command(tmp_path: Path
         "from dataprep.shards.layout import page_and_header\n"
         "from dataprep.shards.mindrecord import write_shard\n"
         "try:\n"
-        "    write_shard(pathlib.Path(sys.argv[1]) / 'x.mindrecord', np.zeros((1, 4), np.int32), np.zeros(1, np.int32),\n"
-        "                np.array([0, 1]), scratch=pathlib.Path(sys.argv[1]), layout=page_and_header(4, 1))\n"
+        "    where = pathlib.Path(sys.argv[1])\n"
+        "    rows, starts, offsets = np.zeros((1, 4), np.int32), np.zeros(1, np.int32), np.array([0, 1])\n"
+        "    write_shard(where / 'x.mindrecord', rows, starts, offsets, scratch=where, layout=page_and_header(4, 1))\n"
         "except EnvironmentFailure as error:\n"
         "    print(error)\n"
     )

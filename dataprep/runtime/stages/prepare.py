@@ -71,7 +71,7 @@ class Prepare:
             self._refuse_bad(read.bad)
             data, offsets = utf8_buffers(read.batch.column("text"))
             texts.update(np.diff(offsets).tobytes())
-            texts.update(data[offsets[0] : offsets[-1]])
+            texts.update(data[offsets[0] : offsets[-1]].data)
             judged = judge(read.batch, self.steps)
             tallies += [judged.tallies, _quarantined(read.bad)]
             edits.update(judged.edits)

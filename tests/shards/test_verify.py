@@ -1,0 +1,210 @@
+"""Verify finds every kind of damage, names the file, and never raises on it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dataprep.errors import ConfigError
+from dataprep.shards.contents import Finding, _spread
+from dataprep.shards.documents import read_documents, write_documents
+from dataprep.shards.layout import page_and_header
+from dataprep.shards.mindrecord import write_shard
+from dataprep.shards.records import read_rows
+from dataprep.shards.verify import render_findings, verify
+from dataprep.storage import hash_file
+
+Change = Callable[[Callable[[dict[str, Any]], object]], None]
+SHARD = "tiny-00000-of-00002.mindrecord"
+INDEX = "documents/tiny-00000-of-00002.parquet"
+
+
+def test_an_intact_set_has_no_findings(pristine: Path) -> None:
+    assert verify(pristine) == []
+    assert verify(pristine, quick=True) == []
+    assert str(render_findings([])) == "No damage found."
+
+
+def test_an_unfinished_set_is_an_error_not_a_finding(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unfinished"):
+        verify(tmp_path)
+
+
+def test_a_broken_manifest_is_the_one_finding(shard_set: Path) -> None:
+    (shard_set / "manifest.json").write_text("{}")
+    assert [finding.file for finding in verify(shard_set)] == ["manifest.json"]
+
+
+LISTED = [SHARD, f"{SHARD}.db", INDEX, "tokenizer.json", "dropped/0.parquet", "quarantine/0.parquet"]
+
+
+@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize("damage", ["flip", "cut", "grow", "remove", "directory"])
+def test_damage_to_any_file_is_found_in_that_file(shard_set: Path, name: str, damage: str) -> None:
+    path = shard_set / name
+    data = bytearray(path.read_bytes())
+    path.unlink()
+    data[len(data) // 2] ^= 1
+    if damage == "flip":
+        path.write_bytes(data)
+    elif damage == "cut":
+        path.write_bytes(data[: len(data) // 3])
+    elif damage == "grow":
+        path.write_bytes(data + b"x")
+    elif damage == "directory":
+        path.mkdir()
+    assert {finding.file for finding in verify(shard_set)} == {name}
+
+
+@pytest.mark.parametrize("name", [SHARD, f"{SHARD}.db", INDEX])
+def test_flips_anywhere_never_crash_even_the_quick_check(shard_set: Path, name: str) -> None:
+    path = shard_set / name
+    original = path.read_bytes()
+    random = np.random.default_rng(4)
+    for place in random.integers(0, min(len(original), 20_000), 40):
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(bytes([original[place] ^ 0x55]))
+            file.flush()
+            verify(shard_set, quick=True)
+            file.seek(place)
+            file.write(original[place : place + 1])
+    assert verify(shard_set) == []
+
+
+def test_a_stale_shard_of_another_run_is_found(shard_set: Path) -> None:
+    for name in ("tiny-00002-of-00003.mindrecord", "tiny-00002-of-00003.mindrecord.db", "other-0-of-1.mindrecord"):
+        (shard_set / name).write_bytes(b"")
+    found = [finding.file for finding in verify(shard_set)]
+    assert found == ["tiny-00002-of-00003.mindrecord", "tiny-00002-of-00003.mindrecord.db"]
+
+
+def test_sums_that_do_not_add_up_are_findings(shard_set: Path, change_manifest: Change) -> None:
+    change_manifest(lambda content: content["inputs"].update(records=99))
+    assert verify(shard_set) == [Finding("manifest.json", "99 records in the inputs, prepare took 8")]
+
+
+def relist(content: dict[str, Any], directory: Path) -> None:
+    shard = content["shards"][0]
+    for kind, name in (("", SHARD), ("db_", f"{SHARD}.db"), ("documents_", INDEX)):
+        path = directory / name
+        shard[f"{kind}bytes"], shard[f"{kind}xxh3"] = path.stat().st_size, hash_file(path)
+
+
+def rewrite_rows(directory: Path, change: Callable[[np.ndarray[Any, Any], list[list[int]]], object]) -> None:
+    """Write the first shard again with other rows, as a faulty program would: hashes then match."""
+    decoded = read_rows(directory / SHARD, range(3))
+    rows = np.stack([row["input_ids"] for row in decoded])
+    starts = [row["doc_starts"].tolist() for row in decoded]
+    change(rows, starts)
+    write_shard(
+        directory / SHARD,
+        rows,
+        np.concatenate(starts).astype(np.int32),
+        np.cumsum([0, *map(len, starts)]),
+        scratch=directory,
+        layout=page_and_header(9, 1000),
+    )
+
+
+# Rows of the first shard: "hello" EOS "你", then "好，世界" EOS, then "x" EOS and padding, in the order 2, 0, 1.
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda rows, starts: rows.__setitem__((1, 0), 258), "row 1: holds an id outside the vocabulary of 258"),
+        (lambda rows, starts: rows.__setitem__((1, 0), -1), "row 1: holds an id outside the vocabulary of 258"),
+        (lambda rows, starts: rows.__setitem__((1, 0), 1), "document 'a': decodes to another text"),
+        (lambda rows, starts: rows.__setitem__((1, 5), 1), "document 'a': does not begin and end with its special"),
+        (lambda rows, starts: rows.__setitem__((1, 1), 257), "row 1: holds padding inside its text"),
+        (lambda rows, starts: rows.__setitem__((0, 8), 3), "row 0: is not padded from token"),
+        (lambda rows, starts: starts.__setitem__(1, [0]), "row 1: doc_starts do not match the document index"),
+    ],
+)
+def test_rows_that_are_not_the_documents_are_found(
+    shard_set: Path, change_manifest: Change, change: Callable[..., object], words: str
+) -> None:
+    rewrite_rows(shard_set, change)
+    change_manifest(lambda content: relist(content, shard_set))
+    assert any(finding.file == SHARD and words in finding.what for finding in verify(shard_set)), verify(shard_set)
+
+
+def edit_index(directory: Path, column: str, values: list[object]) -> None:
+    index = read_documents(directory / INDEX)
+    field = index.schema.field(column)
+    place = index.column_names.index(column)
+    write_documents(directory / INDEX, index.set_column(place, field, pa.array(values, field.type)))
+
+
+# Truth: rows [[1], [1, 2, 0], [0]], offsets [0, 6, 4].
+@pytest.mark.parametrize(
+    ("column", "values", "words"),
+    [
+        ("tokens", [6, 16, 3], "tokens: 25 in the index, the manifest says 24"),
+        ("text_bytes", [5, 15, 2], "text_bytes: 22 in the index, the manifest says 21"),
+        ("rows", [[1], [1, 0, 2], [0]], "do not fill its rows"),
+        ("rows", [[1], [1, 2], [0]], "document 1 does not fit"),
+        ("rows", [[1], [], [0]], "document 1 does not fit"),
+        ("rows", [[1], [1, 7, 0], [0]], "do not fill its rows"),
+        ("offset", [0, 6, -1], "document 2 does not fit"),
+        ("offset", [1, 6, 4], "do not fill its rows"),
+    ],
+)
+def test_an_index_that_does_not_tile_the_rows_is_found(
+    shard_set: Path, change_manifest: Change, column: str, values: list[object], words: str
+) -> None:
+    edit_index(shard_set, column, values)
+    change_manifest(lambda content: relist(content, shard_set))
+    found = verify(shard_set)
+    assert any(finding.file == INDEX and words in finding.what for finding in found), found
+
+
+def test_documents_of_another_source_than_the_manifest_says_are_found(shard_set: Path, change_manifest: Change) -> None:
+    edit_index(shard_set, "source", ["en", "en", "en"])
+    change_manifest(lambda content: relist(content, shard_set))
+    assert Finding("manifest.json", "documents of en: 3 here, 4 in the document indexes") in verify(shard_set)
+
+
+def test_without_a_lossless_tokenizer_texts_are_not_compared(shard_set: Path, change_manifest: Change) -> None:
+    edit_index(shard_set, "text_xxh3", [bytes(16)] * 3)
+    change_manifest(lambda content: relist(content, shard_set))
+    assert len(verify(shard_set)) == 3
+    change_manifest(lambda content: content["tokenizer"].update(lossless=False))
+    assert verify(shard_set) == []
+
+
+def test_fewer_rows_than_the_manifest_says_are_found_in_both_files(shard_set: Path, change_manifest: Change) -> None:
+    change_manifest(lambda content: content["shards"][0].update(rows=4))
+    found = verify(shard_set, quick=True)
+    wanted = "holds 3 rows, the manifest says 4"
+    assert {Finding(SHARD, wanted), Finding(f"{SHARD}.db", wanted)} <= set(found)
+
+
+def test_a_tokenizer_that_cannot_be_loaded_is_found(shard_set: Path, change_manifest: Change) -> None:
+    path = shard_set / "tokenizer.json"
+    path.write_text("{}")
+
+    def relist_tokenizer(content: dict[str, Any]) -> None:
+        content["files"][0].update(bytes=2, xxh3=hash_file(path))
+
+    change_manifest(relist_tokenizer)
+    assert [finding.file for finding in verify(shard_set)] == ["tokenizer.json"]
+
+
+def test_a_swapped_pair_of_shards_is_found(shard_set: Path) -> None:
+    shutil.copy(shard_set / "tiny-00001-of-00002.mindrecord.db", shard_set / f"{SHARD}.db")
+    assert f"{SHARD}.db" in {finding.file for finding in verify(shard_set, quick=True)}
+
+
+@pytest.mark.parametrize(("total", "wanted"), [(0, 5), (3, 100), (1000, 7), (5, 0)])
+def test_samples_are_distinct_and_spread_over_the_whole_set(total: int, wanted: int) -> None:
+    sample = _spread(total, wanted, seed=0).tolist()
+    count = min(total, wanted)
+    assert len(set(sample)) == len(sample) == count
+    assert all(total * k // count <= number < total * (k + 1) // count for k, number in enumerate(sample))
+    assert sample == _spread(total, wanted, seed=0).tolist()
