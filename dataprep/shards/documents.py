@@ -28,6 +28,9 @@ SCHEMA = pa.schema(
     ]
 )
 
+# What pyarrow raises on damaged Parquet: its own kinds, OSError for bad metadata, ValueError for names not in UTF-8.
+PARQUET_FAULTS = (pa.ArrowException, OSError, ValueError, KeyError)
+
 _ROW_GROUP = 1 << 16
 
 
@@ -53,7 +56,7 @@ def document_count(path: Path) -> int:
     """Documents in an index, by its footer alone. Raises DamageError."""
     try:
         return int(pq.read_metadata(path).num_rows)
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_FAULTS as error:
         raise _damage(path, error) from error
 
 
@@ -66,7 +69,7 @@ def document_batches(path: Path, columns: Sequence[str] | None = None) -> Iterat
             for batch in file.iter_batches(_ROW_GROUP, columns=None if columns is None else list(columns)):
                 batch.validate(full=True)
                 yield batch
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_FAULTS as error:
         raise _damage(path, error) from error
 
 

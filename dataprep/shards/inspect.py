@@ -17,7 +17,7 @@ from rich.text import Text
 
 from dataprep.errors import ConfigError, DamageError
 from dataprep.shards.decoder import Decoder, open_decoder
-from dataprep.shards.documents import document_batches, read_documents
+from dataprep.shards.documents import PARQUET_FAULTS, document_batches, read_documents
 from dataprep.shards.manifest import Manifest, Shard, load_manifest
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, of_document, piece_tokens, pieces_of
 
@@ -216,7 +216,7 @@ def _lost_in(path: Path, fate: str, reason: str | None) -> Iterator[LostRecord]:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(1024):
                 yield from (_lost_record(fate, record) for record in _with_reason(batch, reason).to_pylist())
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except PARQUET_FAULTS as error:
         what = "missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
         raise DamageError(what, where=str(path), mend="restore the file or run the pipeline again") from error
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import RenderableType
 from rich.table import Table
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from dataprep.errors import DamageError, EnvironmentFailure
 from dataprep.shards.contents import Finding, Sample, check_contents
+from dataprep.shards.documents import PARQUET_FAULTS
 from dataprep.shards.manifest import FILE_NAME, Manifest, imbalances, load_manifest
 from dataprep.shards.records import db_row_count, row_count
 from dataprep.storage import hash_file
@@ -127,7 +127,7 @@ def _count_fault(expected: int, count: Callable[[], int]) -> str | None:
 def _parquet_rows(path: Path) -> int:
     try:
         return int(pq.read_metadata(path).num_rows)
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_FAULTS as error:
         raise DamageError(f"cannot be read as Parquet: {error}", where=str(path)) from error
 
 
