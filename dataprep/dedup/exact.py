@@ -112,12 +112,17 @@ def join_range(key_files: Sequence[Path], low: int, high: int) -> Joined:
 
 
 def _slice(path: Path, low: int, high: int) -> pa.RecordBatch:
-    table = _mapped(path)
-    batch = table.to_batches()[0] if table.num_rows else KEY_SCHEMA.empty_table().to_batches()[0]
+    batches = _mapped(path).to_batches()
+    batch = batches[0] if batches else _no_keys()
     words = batch.column("high").to_numpy()
     start = int(np.searchsorted(words, np.uint64(low), side="left"))
     end = int(np.searchsorted(words, np.uint64(high - 1), side="right"))
     return batch.slice(start, end - start)
+
+
+def _no_keys() -> pa.RecordBatch:
+    # An empty table has no batch that could be sliced.
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in KEY_SCHEMA], schema=KEY_SCHEMA)
 
 
 def _mapped(path: Path) -> pa.Table:
