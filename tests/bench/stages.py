@@ -38,6 +38,7 @@ STEP_SETTINGS: Mapping[str, dict[str, object]] = {
     "length": {"min_words": 5, "max_chars": 10_000_000},
     "non_text": {"max_fraction": 0.5},
 }
+_EOS, _PAD = "<|endoftext|>", "<|pad|>"
 _PART_BYTES = 64 << 20
 PACK = PackConfig.model_validate({})
 _ROW_LENGTH = PACK.seq_length + 1
@@ -174,9 +175,14 @@ def _draw(job: Job) -> Timed:
     return _over(batches, call)
 
 
+def tokenizer_entry(path: Path) -> dict[str, object]:
+    """The `tokenizer:` of a pipeline for any tokenizer.json: the document marks are added where it has none."""
+    return {"path": str(path), "add_special_tokens": [_EOS, _PAD], "eos": _EOS, "pad": _PAD}
+
+
 def tokenizer_config(path: Path) -> TokenizerConfig:
-    """The configuration of a ready tokenizer.json."""
-    return TokenizerConfig.model_validate({"path": path})
+    """The same, read."""
+    return TokenizerConfig.model_validate(tokenizer_entry(path))
 
 
 def _open_tokenizer(job: Job) -> Tokenizer:

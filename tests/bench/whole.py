@@ -54,14 +54,14 @@ def whole_run(corpus: Corpus, tokenizer: Path, folder: Path) -> dict[str, Figure
 
 
 def _pipeline(corpus: Corpus, tokenizer: Path) -> dict[str, Any]:
-    from tests.bench.stages import STEP_SETTINGS
+    from tests.bench.stages import STEP_SETTINGS, tokenizer_entry
 
     steps = [{name: settings} if settings else name for name, settings in STEP_SETTINGS.items()]
     return {
         "name": "bench",
         "inputs": [{"path": str(corpus.path), "source": corpus.name}],
         "steps": [*steps, "exact_dedup"],
-        "tokenizer": {"path": str(tokenizer)},
+        "tokenizer": tokenizer_entry(tokenizer),
         # One shard holds everything: the replay is one task.
         "output": {"path": "shards", "shard_tokens": 1_000_000_000},
         "run": {"workers": 1, "work_dir": "work", "split_bytes": 1 << 50},
