@@ -127,7 +127,7 @@ def test_no_page_shows_a_home_folder(page: Path) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_the_reference_lists_every_key_with_what_it_means(model: type[BaseModel]) -> None:
+def test_the_reference_lists_every_key(model: type[BaseModel]) -> None:
     page = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
     keys = {info.alias or name for name, info in model.model_fields.items()}
     assert {key for key in keys if f"\n| `{key}` | " not in page} == set()
