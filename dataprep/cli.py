@@ -87,7 +87,8 @@ def run(
         try:
             manifest = run_pipeline(loaded, report, force=force, limit=limit)
         except PipelineError as error:
-            _report_failure(report, str(error), error.exit_code)
+            if log_json:  # people get the error as the last line
+                _report_failure(report, str(error), error.exit_code)
             raise
         except KeyboardInterrupt:
             message = "interrupted: what is finished is kept; run the same command again to resume"

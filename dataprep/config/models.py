@@ -30,7 +30,7 @@ class DedupConfig(Frozen):
 class OutputConfig(Frozen):
     """Where the shards go, how large they are, and what is kept of dropped documents."""
 
-    path: PipelinePath = Field(description="Folder of the shards, manifest.json and the report.")
+    path: PipelinePath = Field(description="Folder of the shards and their manifest.json.")
     shard_bytes: ByteSize | None = Field(None, ge=1, description="Aim for this many bytes a shard, not tokens.")
     shard_tokens: int | None = Field(
         default_factory=_tokens_unless_bytes, ge=1, description="Aim for this many tokens a shard; default: 50_000_000."

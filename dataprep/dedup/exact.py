@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataprep.batch import LABEL
+from dataprep.errors import DamageError
 from dataprep.storage import atomic_path, disk_errors
 
 # Peak bytes a key costs while a range is joined: its 28 bytes, the sort's copies and the Arrow views (measured).
@@ -127,8 +128,13 @@ def _no_keys() -> pa.RecordBatch:
 
 def _mapped(path: Path) -> pa.Table:
     # Closing gives the descriptor back at once; the mapping lives as long as the table, and pages load when touched.
-    with disk_errors(path), pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).read_all()
+    try:
+        with disk_errors(path), pa.memory_map(str(path)) as file:
+            return pa.ipc.open_file(file).read_all()
+    except pa.ArrowInvalid as error:
+        raise DamageError(
+            f"this file cannot be read ({error})", where=str(path), mend="run again: its task is redone"
+        ) from error
 
 
 def _members(slices: Sequence[pa.RecordBatch]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

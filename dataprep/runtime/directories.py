@@ -74,10 +74,12 @@ class RunPaths:
 
 
 def file_stem(key: str) -> str:
-    """A key such as `web/000012` as part of a file name, unique also where characters had to be replaced."""
-    plain = key.replace("/", "-")
-    safe = re.sub(r"[^\w.-]", "_", plain)
-    return safe if safe == plain and key.count("/") == 1 else f"{safe}-{xxhash.xxh3_64_hexdigest(key.encode())[:8]}"
+    """A key such as `web/000012` as part of a file name, unique also where it had to be changed or cut."""
+    if re.fullmatch(r"[\w.-]{1,40}/[0-9]{1,16}", key):
+        return key.replace("/", "-")
+    # No plain key holds a tilde, so that a changed one never meets it.
+    safe = re.sub(r"[^\w.-]", "_", key[:40])
+    return f"{safe}~{xxhash.xxh3_64_hexdigest(key.encode())}"
 
 
 @contextmanager

@@ -117,19 +117,26 @@ def _batch_bounds(part: pa.RecordBatch) -> list[tuple[int, int]]:
 
 def read_stretch(part: Part, low: int, high: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield (first row, batch) for the rows of a part whose order lies in [low, high), 0 <= low < high <= 2^64."""
+    with disk_errors(part.path):
+        file = pa.memory_map(part.path)
     try:
-        with disk_errors(part.path), pa.memory_map(part.path) as file:
-            reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(use_threads=False))
-            index = json.loads(reader.schema.metadata[b"index"])
-            row = 0
-            for number, (first, last, rows) in enumerate(zip(*index.values(), strict=True)):
-                if last >= low and first < high:
-                    yield from _inside(reader.get_batch(number), row, low, high)
-                row += rows
-    except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError, ValueError) as error:
+        with file:
+            yield from _stretch(file, low, high)
+    # The file is mapped: an OSError here is Arrow's word for text that does not decompress.
+    except (LookupError, NotImplementedError, OSError, TypeError, ValueError) as error:
         raise DamageError(
             f"this part cannot be read ({error})", where=part.path, mend="run again: its task is redone"
         ) from error
+
+
+def _stretch(file: pa.MemoryMappedFile, low: int, high: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(use_threads=False))
+    index = json.loads((reader.schema.metadata or {})[b"index"])
+    row = 0
+    for number, (first, last, rows) in enumerate(zip(*index.values(), strict=True)):
+        if last >= low and first < high:
+            yield from _inside(reader.get_batch(number), row, low, high)
+        row += rows
 
 
 def _inside(batch: pa.RecordBatch, first_row: int, low: int, high: int) -> Iterator[tuple[int, pa.RecordBatch]]:

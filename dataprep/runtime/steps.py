@@ -56,7 +56,8 @@ def _tallies(batch: pa.RecordBatch, before: np.ndarray[tuple[int], np.dtype[np.i
     )
     wanted = [("before", "sum"), ("after", "sum"), ("before", "count")]
     rows = table.group_by(["source", "reason"], use_threads=False).aggregate(wanted).to_pylist()
-    return {source: _tally([row for row in rows if row["source"] == source]) for source in {r["source"] for r in rows}}
+    sources = sorted({row["source"] for row in rows})
+    return {source: _tally([row for row in rows if row["source"] == source]) for source in sources}
 
 
 def _tally(rows: Sequence[Mapping[str, object]]) -> Tally:

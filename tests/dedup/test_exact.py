@@ -26,7 +26,7 @@ from dataprep.dedup.exact import (
     write_keys,
     write_removals,
 )
-from dataprep.errors import EnvironmentFailure
+from dataprep.errors import DamageError, EnvironmentFailure
 
 
 @dataclass(frozen=True)
@@ -206,6 +206,16 @@ def test_a_missing_key_file_names_itself(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure) as failure:
         join_range([tmp_path / "gone.arrow"], 0, KEY_END)
     assert failure.value.where == str(tmp_path / "gone.arrow")
+
+
+def test_a_key_file_or_removal_list_cut_short_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "keys.arrow"
+    write_part_keys(path, [doc("a", "x"), doc("b", "x")])
+    path.write_bytes(path.read_bytes()[:-20])
+    for read in (lambda: join_range([path], 0, KEY_END), lambda: read_removals([path], 0)):
+        with pytest.raises(DamageError) as failure:
+            read()
+        assert failure.value.where == str(path)
 
 
 @given(st.integers(0, 10**13), st.integers(10**6, 10**12))

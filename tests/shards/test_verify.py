@@ -153,6 +153,7 @@ def edit_index(directory: Path, column: str, values: list[object]) -> None:
         ("rows", [[1], [1, 7, 0], [0]], "do not fill its rows"),
         ("offset", [0, 6, -1], "document 2 does not fit"),
         ("offset", [1, 6, 4], "do not fill its rows"),
+        ("offset", [0, 6, 7], "padding inside row 0"),
     ],
 )
 def test_an_index_that_does_not_tile_the_rows_is_found(
