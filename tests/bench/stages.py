@@ -85,12 +85,20 @@ def _over(batches: list[pa.RecordBatch], call: Callable[[], object]) -> Timed:
     return Timed(call, sum(map(text_bytes, batches)), sum(batch.num_rows for batch in batches))
 
 
+def _over_file(job: Job, call: Callable[[], object]) -> Timed:
+    # Counted while it streams by: a gigabyte of batches held here would hide the memory the call itself takes.
+    size = rows = 0
+    for read in read_split(one_split(job.corpus)):
+        size, rows = size + text_bytes(read.batch), rows + read.batch.num_rows
+    return Timed(call, size, rows)
+
+
 def _read(job: Job) -> Timed:
     def call() -> None:
         for _ in read_split(one_split(job.corpus)):
             pass
 
-    return _over(_batches(job), call)
+    return _over_file(job, call)
 
 
 def _step(tried: Step) -> Callable[[Job], Timed]:
@@ -135,11 +143,7 @@ def _prepare(job: Job) -> Timed:
         dropped=job.folder / "dropped.parquet",
         quarantine=job.folder / "quarantine.parquet",
     )
-    # Counted while it streams by: a gigabyte of batches held here would hide the memory the job itself takes.
-    size = rows = 0
-    for read in read_split(prepare.split):
-        size, rows = size + text_bytes(read.batch), rows + read.batch.num_rows
-    return Timed(prepare.run, size, rows)
+    return _over_file(job, prepare.run)
 
 
 def _part_and_keys(job: Job, batches: list[pa.RecordBatch]) -> tuple[Part, Path]:
