@@ -73,8 +73,7 @@ def bench(folder: Path | None, mb: int, tokenizer: Path | None, long: bool) -> N
         ready = None if tokenizer is None else tokenizer.absolute()
         run = _Bench(room, mb * 10**6, ready or room / "tokenizer.json")
         if ready is None:
-            mixed = multiplied(cuts, room, run.encoded_bytes // _TRAINED_SHARE)
-            run.stage(TRAIN, TRAIN, Corpus("mixed", mixed.path), encoded_bytes=run.encoded_bytes, passes=1)
+            _train(run, cuts)
         _all_stages(run, cuts)
         if long:
             _growth(run, cuts)
@@ -90,6 +89,15 @@ def _corpora(folder: Path | None) -> list[Corpus]:
     if not found:
         raise click.UsageError(f"{where} holds no .jsonl, .jsonl.gz or .jsonl.zst file")
     return found
+
+
+def _train(run: _Bench, corpora: list[Corpus]) -> None:
+    """Make the tokenizer from as much of every corpus."""
+    size = run.encoded_bytes // _TRAINED_SHARE
+    with run.scratch() as scratch:
+        shares = [cut(corpus, scratch, size // len(corpora)) for corpus in corpora]
+        mixed = Corpus("all", multiplied(shares, scratch, size).path)
+        run.stage(TRAIN, TRAIN, mixed, encoded_bytes=run.encoded_bytes, passes=1)
 
 
 def _all_stages(run: _Bench, corpora: list[Corpus]) -> None:
