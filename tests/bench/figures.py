@@ -74,7 +74,7 @@ def write_json(path: Path, results: Results) -> None:
 def as_table(results: Results) -> Table:
     """One line a stage and corpus."""
     table = Table(title=f"one core of {_cpu_model()}, Python {platform.python_version()}")
-    table.add_column("stage")
+    table.add_column("stage", no_wrap=True)
     table.add_column("corpus")
     for heading in ("text MB", "MB / CPU-s", "docs / CPU-s", "peak RSS MB"):
         table.add_column(heading, justify="right")
