@@ -19,6 +19,9 @@ from dataprep.storage import disk_errors
 
 # What a run may write into its output directory besides shards; stale files there belong to an earlier run of it.
 _TABLES = ("documents", "dropped", "quarantine")
+_WORK = ("ledger", "parts", "removals", "tokenizer")
+# As storage.atomic_path names them: the final name and the writer's process id.
+_LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,31 +111,36 @@ def _lock(descriptor: int, directory: Path) -> None:
 
 
 def clear_leftovers(paths: RunPaths) -> None:
-    """Remove what killed tasks left half-written. Only under the lock."""
+    """Remove what killed tasks left half-written, where a run writes and nowhere else. Only under the lock."""
+    written = [paths.output, *(paths.output / name for name in _TABLES)]
+    written += [directory for name in _WORK for directory in (paths.work / name, *(paths.work / name).glob("*/"))]
     with disk_errors(paths.work):
-        for directory in (paths.work, paths.output):
-            for leftover in directory.rglob(".*.tmp"):
+        for leftover in (file for directory in written for file in sorted(directory.glob(".*.tmp"))):
+            if _LEFTOVER.fullmatch(leftover.name):
                 leftover.unlink()
-        shutil.rmtree(paths.scratch, ignore_errors=False) if paths.scratch.exists() else None
+        if paths.scratch.exists():
+            shutil.rmtree(paths.scratch)
 
 
 def clear_work(paths: RunPaths) -> None:
     """Forget everything an earlier run has finished."""
     with disk_errors(paths.work):
-        for name in ("ledger", "parts", "removals", "tokenizer"):
+        for name in _WORK:
             if (paths.work / name).exists():
                 shutil.rmtree(paths.work / name)
 
 
 def clear_stale(paths: RunPaths, listed: set[str]) -> None:
-    """Remove shards and tables of this name that an earlier, unfinished run left and the manifest does not list."""
-    shard = re.compile(re.escape(paths.name) + r"-\d{5,}-of-\d{5,}\.mindrecord(\.db)?")
+    """Remove the shards and tables that an earlier, unfinished run left and the manifest does not list."""
+    numbered = re.escape(paths.name) + r"-\d{5,}-of-\d{5,}"
+    shard = re.compile(numbered + r"\.mindrecord(\.db)?")
+    table = re.compile(rf"({numbered}|prepare-.+|emit-\d{{5,}}-of-\d{{5,}})\.parquet")
     with disk_errors(paths.output):
-        for path in sorted(paths.output.iterdir()):
-            if shard.fullmatch(path.name) and path.name not in listed:
+        ours = [path for path in sorted(paths.output.glob("*")) if shard.fullmatch(path.name)]
+        for name in _TABLES:
+            ours += [path for path in sorted((paths.output / name).glob("*")) if table.fullmatch(path.name)]
+        for path in ours:
+            if path.relative_to(paths.output).as_posix() not in listed:
                 path.unlink()
-        for table in (path for name in _TABLES for path in sorted((paths.output / name).glob("*.parquet"))):
-            if table.relative_to(paths.output).as_posix() not in listed:
-                table.unlink()
         if paths.scratch.exists():
             shutil.rmtree(paths.scratch)

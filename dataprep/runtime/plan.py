@@ -197,7 +197,8 @@ def emit_tasks(plan: Plan, kept: Kept, settled: TaskRecord) -> list[Task]:
     target = _target_tokens(pipeline)
     # An empty sample cannot say how many tokens there are; at least one text byte a token is a safe bound.
     tokens_per_byte = settled.facts["tokens"] / settled.facts["text_bytes"] if settled.facts["text_bytes"] else 1.0
-    groups = [group for group in _groups(kept) if sum(kept.bytes[part.number] for part in group)]
+    # A group with no text left still has its shard task: it accounts for removed and for empty documents.
+    groups = [group for group in _groups(kept) if group]
     cuts = [max(1, -(-int(sum(kept.bytes[p.number] for p in g) * tokens_per_byte) // target)) for g in groups]
     count = sum(cuts)
     layout = _layout(pipeline, target)

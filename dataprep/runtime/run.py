@@ -57,7 +57,8 @@ def run_pipeline(
         if finished is not None:
             report(events.Note(f"{plan.paths.output} is finished already, nothing to do (--force to redo it)"))
             return finished
-        plan.paths.manifest.unlink(missing_ok=True)
+        with disk_errors(plan.paths.manifest):
+            plan.paths.manifest.unlink(missing_ok=True)
         clear_leftovers(plan.paths)
         if force:
             clear_work(plan.paths)
@@ -133,6 +134,12 @@ def _check_bad(config: RunConfig, prepared: Sequence[TaskRecord]) -> None:
     tallies = [tally for record in prepared for tally in record.tallies.values()]
     records = sum(tally.records for tally in tallies)
     bad = sum(sum(tally.quarantined.values()) for tally in tallies)
+    # Tasks that an earlier run finished under `quarantine` are reused: what they set aside is refused here.
+    if bad and config.on_bad_record == "fail":
+        raise BadDataError(
+            f"{bad} of {records} records are bad and run.on_bad_record is fail",
+            mend="look at quarantine/*.parquet in the output folder, mend the inputs or set it to quarantine",
+        )
     if bad > config.max_bad_fraction * records:
         raise BadDataError(
             f"{bad} of {records} records are bad, more than run.max_bad_fraction {config.max_bad_fraction:g} allows",

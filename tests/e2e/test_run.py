@@ -136,3 +136,47 @@ def test_a_missing_input_is_one_line_and_leaves_no_manifest(tmp_path: Path) -> N
     assert failed.returncode == 2
     assert "nowhere.jsonl" in failed.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def plain_pipeline(folder: Path, lines: list[str], steps: str, run_keys: str = "") -> Path:
+    (folder / "en.jsonl").write_text("".join(line + "\n" for line in lines))
+    pipeline = folder / "plain.yaml"
+    pipeline.write_text(
+        f"inputs: [{{path: en.jsonl, source: en}}]\nsteps: {steps}\ntokenizer: {{train: {{vocab_size: 300}}}}\n"
+        f"pack: {{seq_length: 8}}\noutput: {{path: out}}\nrun: {{work_dir: work, workers: 4{run_keys}}}\n"
+    )
+    return pipeline
+
+
+def test_empty_documents_are_accounted_for_like_any_other(tmp_path: Path) -> None:
+    manifest = run(plain_pipeline(tmp_path, ['{"text": ""}', '{"text": ""}'], "[exact_dedup]"))
+    assert manifest["ledger"]["dedup"]["en"]["dropped"] == {"exact_dedup.duplicate": 1}
+    # One EOS, and seq_length + 1 tokens a row.
+    assert manifest["totals"] == {"documents": 1, "tokens": 1, "padding": 8, "rows": 1, "text_bytes": 0}
+
+
+def test_a_run_that_keeps_nothing_finishes_with_an_empty_set_that_says_why(tmp_path: Path) -> None:
+    manifest = run(plain_pipeline(tmp_path, ['{"text": "short"}'] * 3, "[length: {min_chars: 100}]"))
+    assert manifest["shards"] == []
+    assert manifest["ledger"]["prepare"]["en"]["dropped"] == {"length.min_chars": 3}
+
+
+def test_asking_to_fail_on_bad_records_also_refuses_those_an_earlier_run_set_aside(tmp_path: Path) -> None:
+    pipeline = plain_pipeline(tmp_path, ['{"text": "good"}', "broken"], "[]", ", max_bad_fraction: 0.5")
+    run(pipeline)
+    (tmp_path / "out" / "manifest.json").unlink()
+    failed = subprocess.run(
+        command(pipeline, "--set", "run.on_bad_record=fail"), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert failed.returncode == 3
+    assert "1 of 2 records are bad and run.on_bad_record is fail" in failed.stderr
+
+
+def test_finishing_touches_no_file_of_the_users_in_the_output_folder(tmp_path: Path) -> None:
+    pipeline = plain_pipeline(tmp_path, ['{"text": "one document"}'], "[]")
+    theirs = [tmp_path / "out" / name for name in ("documents/mine.parquet", ".mine.tmp", "notes/.draft.1.tmp")]
+    for path in theirs:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("precious")
+    run(pipeline)
+    assert [path.read_text() for path in theirs] == ["precious"] * 3

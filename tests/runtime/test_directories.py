@@ -68,6 +68,8 @@ def test_clearing_stale_files_takes_only_names_a_run_writes_and_the_manifest_doe
         "web+1-00000-of-00002.mindrecord.bak",
         "web+1-notes.txt",
         "documents/notes.txt",
+        "documents/mine.parquet",
+        "dropped/emit-00001.parquet",
         "documents/mine/kept.parquet",
         "elsewhere/web+1-00000-of-00002.mindrecord",
         "table.parquet",
@@ -77,7 +79,7 @@ def test_clearing_stale_files_takes_only_names_a_run_writes_and_the_manifest_doe
         "web+1-00001-of-00002.mindrecord.db",
         "web+1-100000-of-123456.mindrecord",
         "documents/web+1-00000-of-00002.parquet",
-        "dropped/emit-00001.parquet",
+        "dropped/emit-00001-of-00002.parquet",
         "quarantine/prepare-web-000000.parquet",
         ".scratch/half/written",
     }
