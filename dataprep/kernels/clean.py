@@ -92,8 +92,14 @@ def _clean_one(  # noqa: C901  one state machine; its state lives in registers, 
                 out[w + k] = data[i + k]
             w += size
             i += size
-            ink = w
             joinable = (entry & JOINABLE) != 0
+            # Most of most texts: characters of one byte that need no decision.
+            while i < stop and data[i] < 0x80 and actions[data[i]] == PLAIN:
+                out[w] = data[i]
+                w += 1
+                i += 1
+                joinable = False
+            ink = w
             continue
 
         i += size

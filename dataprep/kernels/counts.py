@@ -51,6 +51,7 @@ def _count(
     classes: npt.NDArray[np.uint8],
     transitions: npt.NDArray[np.uint8],
     no_text: npt.NDArray[np.uint8],
+    ascii_steps: npt.NDArray[np.uint8],
     counts: npt.NDArray[np.int64],
 ) -> None:
     for row in range(len(counts)):
@@ -59,6 +60,14 @@ def _count(
         chars = words = strange = 0
         state = 0
         while i < stop:
+            if data[i] < 0x80:
+                step = ascii_steps[state, data[i]]
+                state = step & 3
+                words += (step >> 2) & 1
+                strange += step >> 3
+                i += 1
+                chars += 1
+                continue
             point, size = read_point(data, i)
             i += size
             code = classes[point]
@@ -82,7 +91,9 @@ def count(
     and those of the ASCII keyboard (also full-width).
     """
     counts = np.empty((len(offsets) - 1, 3), np.int64)
-    _count(data, offsets, classes, _TRANSITIONS, _NO_TEXT, counts)
+    # [state, byte] -> the transition, plus 8 for no text: one small table instead of three look-ups in turn.
+    ascii_steps = _TRANSITIONS[:, classes[:0x80]] + (_NO_TEXT[classes[:0x80]] << 3)
+    _count(data, offsets, classes, _TRANSITIONS, _NO_TEXT, ascii_steps, counts)
     return counts
 
 

@@ -27,6 +27,7 @@ from dataprep.runtime.task import Task
 from dataprep.shards.layout import Layout, page_and_header
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
+from dataprep.tokens.special import SpecialTokens
 
 # Parts are dealt into groups and a shard draws from one group: more parts mix better, fewer need fewer reads.
 PARTS_A_GROUP = 32
@@ -265,8 +266,8 @@ def _emit_task(
         low=bounds[0],
         high=bounds[1],
         steps=pipeline.emit_steps,
-        tokenizer=pipeline.tokenizer,
         tokenizer_json=Path(settled.outputs[0].path),
+        special=SpecialTokens(**settled.facts["special"]),
         pack=pipeline.pack,
         layout=layout,
         seed=pipeline.run.seed,

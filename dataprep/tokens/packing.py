@@ -52,8 +52,9 @@ def pack_concat(ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], row_
     if offsets[0] != 0 or offsets[-1] != len(ids) or (np.diff(offsets) < 1).any():
         raise ValueError("offsets must rise from 0 to the number of ids, with at least one token a document")
     count = -(-len(ids) // row_length)
-    rows = np.full((count, row_length), pad_id, np.int32)
+    rows = np.empty((count, row_length), np.int32)
     rows.reshape(-1)[: len(ids)] = ids
+    rows.reshape(-1)[len(ids) :] = pad_id
     begins, ends = offsets[:-1], offsets[1:]
     first, last = begins // row_length, (ends - 1) // row_length
     places = _piece_starts(begins, count, row_length)

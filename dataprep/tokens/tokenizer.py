@@ -40,8 +40,12 @@ class Tokenizer:
 
     # The backend's own pickle forgets that special tokens in text are text, so a copy is opened anew.
     def __reduce__(self) -> tuple[object, ...]:
-        names = SpecialTokens(*(self._name(token) for token in (self.eos_id, self.bos_id, self.pad_id)))
-        return _open, (self.json, names)
+        return open_settled, (self.json, self.special)
+
+    @property
+    def special(self) -> SpecialTokens:
+        """Names of the tokens that mark documents; with `json` they make this tokenizer again."""
+        return SpecialTokens(*(self._name(token) for token in (self.eos_id, self.bos_id, self.pad_id)))
 
     def encode(self, texts: Sequence[str]) -> TokenBatch:
         """Encode documents: text, then eos (and bos before it, if configured); an empty text gives these alone.
@@ -74,14 +78,15 @@ def load_tokenizer(config: TokenizerConfig, json_text: bytes) -> Tokenizer:
     value = parse_tokenizer_json(json_text, where)
     names = choose_special_tokens(config, value, where)
     settled = settle(value, [*config.add_special_tokens, *names.names()], where)
-    tokenizer = _open(settled, names)
+    tokenizer = open_settled(settled, names)
     if tokenizer.vocab_size > _INT32_MAX:
         raise ConfigError(f"token id {tokenizer.vocab_size - 1} does not fit int32", where=where)
     check_unspeakable(tokenizer._backend, value["model"], names.names(), where)
     return tokenizer
 
 
-def _open(settled: bytes, names: SpecialTokens) -> Tokenizer:
+def open_settled(settled: bytes, names: SpecialTokens) -> Tokenizer:
+    """Make the tokenizer from the `json` and `special` of one that was loaded and checked before."""
     value = parse_tokenizer_json(settled, "tokenizer.json")
     backend = open_backend(settled)
     ids = {key: _id(backend, name) for key, name in (("eos", names.eos), ("bos", names.bos), ("pad", names.pad))}

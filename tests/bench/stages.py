@@ -38,7 +38,7 @@ STEP_SETTINGS: Mapping[str, dict[str, object]] = {
     "length": {"min_words": 5, "max_chars": 10_000_000},
     "non_text": {"max_fraction": 0.5},
 }
-_EOS, _PAD = "<|endoftext|>", "<|pad|>"
+_EOS, PAD = "<|endoftext|>", "<|pad|>"
 _PART_BYTES = 64 << 20
 PACK = PackConfig.model_validate({})
 _ROW_LENGTH = PACK.seq_length + 1
@@ -181,7 +181,7 @@ def _draw(job: Job) -> Timed:
 
 def tokenizer_entry(path: Path) -> dict[str, object]:
     """The `tokenizer:` of a pipeline for any tokenizer.json: the document marks are added where it has none."""
-    return {"path": str(path), "add_special_tokens": [_EOS, _PAD], "eos": _EOS, "pad": _PAD}
+    return {"path": str(path), "add_special_tokens": [_EOS, PAD], "eos": _EOS, "pad": PAD}
 
 
 def tokenizer_config(path: Path) -> TokenizerConfig:

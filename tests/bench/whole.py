@@ -115,7 +115,8 @@ def _emit_task(folder: Path, tokenizer: Path) -> Any:
     from dataprep.runtime.stages.emit import STAGE, Emit
     from dataprep.runtime.task import Task
     from dataprep.shards.layout import page_and_header
-    from tests.bench.stages import PACK, SEED, tokenizer_config
+    from dataprep.tokens.special import SpecialTokens
+    from tests.bench.stages import PACK, PAD, SEED, tokenizer_config
 
     # One split made all parts, so that the order of their names is the order the removal lists count in.
     files = sorted(path for path in (folder / "work" / "parts").rglob("*.arrow") if ".keys." not in path.name)
@@ -128,14 +129,15 @@ def _emit_task(folder: Path, tokenizer: Path) -> Any:
         parts.append(DrawnPart(Part(path.stem, str(path), "", rows, sum(map(text_bytes, batches))), number))
     size = sum(drawn.part.text_bytes for drawn in parts)
     replay = folder / "replay"
+    config = tokenizer_config(tokenizer)
     job = Emit(
         parts=tuple(parts),
         removal_lists=tuple(sorted((folder / "work" / "removals").rglob("*.arrow"))),
         low=0,
         high=ORDER_END,
         steps=(),
-        tokenizer=tokenizer_config(tokenizer),
         tokenizer_json=folder / "shards" / "tokenizer.json",
+        special=SpecialTokens(config.eos, config.bos, PAD),
         pack=PACK,
         layout=page_and_header(PACK.seq_length + 1, size // PACK.seq_length + 1),
         seed=SEED,

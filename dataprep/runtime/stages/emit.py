@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,11 @@ from dataprep.shards.documents import SCHEMA as DOCUMENTS_SCHEMA
 from dataprep.shards.documents import write_documents
 from dataprep.shards.layout import Layout
 from dataprep.step import Step
-from dataprep.tokens.config import PackConfig, TokenizerConfig
+from dataprep.storage import disk_errors
+from dataprep.tokens.config import PackConfig
 from dataprep.tokens.packing import Packed, document_rows, pack_concat, shuffle_rows
-from dataprep.tokens.tokenizer import load_tokenizer
+from dataprep.tokens.special import SpecialTokens
+from dataprep.tokens.tokenizer import Tokenizer, open_settled
 
 STAGE = "emit"
 
@@ -42,8 +45,8 @@ class Emit:
     low: int
     high: int
     steps: tuple[Step, ...]
-    tokenizer: TokenizerConfig
     tokenizer_json: Path
+    special: SpecialTokens
     pack: PackConfig
     layout: Layout
     seed: int
@@ -85,12 +88,19 @@ class Emit:
         return files.rows
 
 
+# A worker writes many shards by one tokenizer, whose file carries the id of the task that settled it.
+@lru_cache(maxsize=1)
+def _opened(path: Path, special: SpecialTokens) -> Tokenizer:
+    with disk_errors(path):
+        return open_settled(path.read_bytes(), special)
+
+
 class _Content:
     """The tokens of a shard and the index of its documents, gathered batch by batch."""
 
     def __init__(self, job: Emit, dropped: Table) -> None:
         self.job = job
-        self.tokenizer = load_tokenizer(job.tokenizer, job.tokenizer_json.read_bytes())
+        self.tokenizer = _opened(job.tokenizer_json, job.special)
         self.dropped = dropped
         self.tallies: list[Mapping[str, Tally]] = []
         self.edits: Counter[str] = Counter()

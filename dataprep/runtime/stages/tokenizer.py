@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,11 +38,14 @@ class SettleTokenizer:
     json: Path
 
     def run(self) -> Outcome:
-        """Write the tokenizer.json that goes with the shards; facts: tokens, text_bytes and lossless of the sample."""
+        """Write the tokenizer.json that goes with the shards; facts: its special tokens; tokens, text_bytes
+        and lossless of the sample.
+        """
         tokenizer = load_tokenizer(self.config, self._source())
         texts = list(self._sample(MEASURED_BYTES))
         storage.write_bytes(self.json, tokenizer.json)
         facts = {
+            "special": asdict(tokenizer.special),
             "tokens": len(tokenizer.encode(texts).ids),
             "text_bytes": sum(len(text.encode()) for text in texts),
             "lossless": tokenizer.is_lossless(texts),
