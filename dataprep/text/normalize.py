@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,6 +15,9 @@ from dataprep.batch import text_array, utf8_buffers, with_column
 from dataprep.kernels import clean
 from dataprep.step import Applied, Step
 from dataprep.text.actions import code_point_actions
+
+# A text is brought into its form in pieces of about this much.
+_PIECE_BYTES = 1 << 20
 
 # In the order of the kernel's counters.
 _EDITS = (
@@ -121,12 +124,31 @@ def _reform(
     """Those of `rows` whose text is not in `form`, and their texts in it."""
     changed_rows: list[int] = []
     changed: list[str] = []
-    for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
-        if unicodedata.is_normalized(form, text):
+    data, offsets = utf8_buffers(texts)
+    for row in rows.tolist():
+        text = data[offsets[row] : offsets[row + 1]]
+        if all(unicodedata.is_normalized(form, piece) for piece in _pieces(text)):
             continue
         changed_rows.append(row)
-        changed.append(unicodedata.normalize(form, text))
+        changed.append("".join(unicodedata.normalize(form, piece) for piece in _pieces(text)))
     return changed_rows, changed
+
+
+def _pieces(text: npt.NDArray[np.uint8]) -> Iterator[str]:
+    """Pieces of a text that can be brought into form one by one.
+
+    Nothing composes across the border before an ASCII character; a long text as one `str` could take four bytes a
+    character, several times over.
+    """
+    start = 0
+    while start < len(text):
+        end = start + _PIECE_BYTES
+        while end < len(text) and not (ascii_bytes := text[end : end + _PIECE_BYTES] < 0x80).any():
+            end += _PIECE_BYTES
+        if end < len(text):
+            end += int(ascii_bytes.argmax())
+        yield text[start:end].tobytes().decode()
+        start = end
 
 
 def _replace(texts: pa.LargeStringArray, rows: Sequence[int], by: pa.LargeStringArray) -> pa.LargeStringArray:

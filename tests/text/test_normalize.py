@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -191,6 +192,13 @@ def test_documents_of_a_batch_do_not_touch_each_other(texts: list[str]) -> None:
     assert applied.batch.column("text").to_pylist() == [text for text, _ in alone]
     total = sum((Counter(edits) for _, edits in alone), Counter())
     assert {k.removeprefix("normalize."): v for k, v in applied.edits.items()} == dict(total)
+
+
+@settings(max_examples=600, deadline=None)
+@given(NASTY, st.integers(1, 9), st.sampled_from(["NFC", "NFKC"]))
+def test_a_long_text_in_pieces_comes_out_as_the_whole(text: str, piece_bytes: int, form: str) -> None:
+    with patch("dataprep.text.normalize._PIECE_BYTES", piece_bytes):
+        assert normalized(text, **{**OFF, "form": form})[0] == unicodedata.normalize(form, text)
 
 
 @settings(max_examples=400, deadline=None)
