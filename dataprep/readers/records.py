@@ -65,8 +65,11 @@ def gathered(records: Iterable[Document | BadRecord], batch_bytes: int) -> Itera
             weight += _BAD_RECORD_BYTES
         if weight < batch_bytes:
             continue
-        yield Piece(_documents(good), tuple(bad), tuple(places))
+        piece = Piece(_documents(good), tuple(bad), tuple(places))
+        # Let go before the batch is worked on: the strings of one long document may take a gigabyte.
         good, bad, places, weight = [], [], [], 0
+        del record
+        yield piece
     if good or bad:
         yield Piece(_documents(good), tuple(bad), tuple(places))
 

@@ -120,17 +120,17 @@ class Normalize(Step):
 
 def _reform(
     form: Literal["NFC", "NFKC"], texts: pa.LargeStringArray, rows: npt.NDArray[np.int64]
-) -> tuple[list[int], list[str]]:
-    """Those of `rows` whose text is not in `form`, and their texts in it."""
+) -> tuple[list[int], list[bytes]]:
+    """Those of `rows` whose text is not in `form`, and their texts in it, as UTF-8."""
     changed_rows: list[int] = []
-    changed: list[str] = []
+    changed: list[bytes] = []
     data, offsets = utf8_buffers(texts)
     for row in rows.tolist():
         text = data[offsets[row] : offsets[row + 1]]
         if all(unicodedata.is_normalized(form, piece) for piece in _pieces(text)):
             continue
         changed_rows.append(row)
-        changed.append("".join(unicodedata.normalize(form, piece) for piece in _pieces(text)))
+        changed.append(b"".join(unicodedata.normalize(form, piece).encode() for piece in _pieces(text)))
     return changed_rows, changed
 
 
