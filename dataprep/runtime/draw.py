@@ -61,6 +61,8 @@ def _stretches(
     drawn: DrawnPart, removal_lists: Sequence[Path], low: int, high: int, reason: str
 ) -> Iterator[pa.RecordBatch]:
     removals = read_removals(removal_lists, drawn.number)
+    if len(removals.rows) and removals.rows[-1] >= drawn.part.rows:
+        raise _other_documents(drawn.part)
     for first_row, batch in read_stretch(drawn.part, low, high):
         yield _marked(batch, first_row, removals, drawn.part, reason)
 
@@ -71,9 +73,7 @@ def _marked(batch: pa.RecordBatch, first_row: int, removals: Removals, part: Par
     listed = removals.table.slice(start, end - start)
     hashes = batch.column("content_hash").take(pa.array(inside))
     if not hashes.equals(listed.column("content_hash").combine_chunks()):
-        raise DamageError(
-            "the removal list names other documents than this part holds", where=part.path, mend="run with --force"
-        )
+        raise _other_documents(part)
     places = np.full(batch.num_rows, -1, np.int32)
     places[inside] = np.arange(len(inside), dtype=np.int32)
     gone = places < 0
@@ -83,6 +83,11 @@ def _marked(batch: pa.RecordBatch, first_row: int, removals: Removals, part: Par
     columns = [*batch.columns[: PART_SCHEMA.get_field_index("order") + 1], reasons, matched]
     names = [*PART_SCHEMA.names[: PART_SCHEMA.get_field_index("order") + 1], "reason", "matched"]
     return pa.RecordBatch.from_arrays(columns, names)
+
+
+def _other_documents(part: Part) -> DamageError:
+    what = "the removal list names other documents than this part holds"
+    return DamageError(what, where=part.path, mend="run with --force")
 
 
 def _batches(order: npt.NDArray[np.int64], whole: pa.RecordBatch) -> Iterator[npt.NDArray[np.int64]]:

@@ -24,7 +24,7 @@ from dataprep.runtime.events import (
     TaskRetried,
     combine,
 )
-from dataprep.runtime.tally import Tally, bytes_text, duration_text
+from dataprep.runtime.tally import Tally, bytes_text, counted, duration_text
 
 __all__ = ["combine", "plain_reporter", "rich_reporter"]
 
@@ -58,8 +58,9 @@ def plain_reporter(stream: TextIO, clock: Clock = time.monotonic) -> Iterator[Re
         if now - last_line[event.stage] < _LINE_EVERY_SECONDS or tally.done == tally.tasks:
             return None
         last_line[event.stage] = now
-        done = f"{event.stage}: {tally.done}/{tally.tasks} tasks"
-        return f"{done}, {tally.rates_text(now)}, {tally.left_text(now)} left, {tally.fates_text()}"
+        done = f"{event.stage}: {tally.done}/{counted(tally.tasks, 'task')}"
+        told = [done, tally.rates_text(now), f"{tally.left_text(now)} left", tally.fates_text()]
+        return ", ".join(filter(None, told))
 
     def report(event: Event) -> None:
         text = line(event)
@@ -111,26 +112,25 @@ def _update(progress: Progress, bar: TaskID, tally: Tally, now: float, left: str
 def _stage_start(event: StageStarted) -> str:
     size = f" over {bytes_text(event.bytes)}" if event.bytes else ""
     before = f", {event.finished_before:,} finished before" if event.finished_before else ""
-    return f"{event.stage}: {event.tasks:,} tasks{size}{before}"
+    return f"{event.stage}: {counted(event.tasks, 'task')}{size}{before}"
 
 
 def _stage_end(event: StageFinished, tally: Tally) -> str:
-    return f"{event.stage}: done in {duration_text(event.seconds)}, {tally.fates_text()}"
+    return ", ".join(filter(None, [f"{event.stage}: done in {duration_text(event.seconds)}", tally.fates_text()]))
 
 
 def _plain_line(event: RunStarted | TaskRetried | RunFinished | RunFailed | Note) -> str:
     match event:
         case RunStarted():
-            return f"{event.name}: {event.tasks:,} tasks for {event.workers:,} workers"
+            return f"{event.name}: {counted(event.tasks, 'split')} for {counted(event.workers, 'worker')}"
         case TaskRetried():
             return f"{event.stage}: task {event.key} is tried again: {event.why}"
         case RunFinished():
-            made = (
-                f"{event.documents:,} documents, {event.tokens:,} tokens, {event.rows:,} rows, {event.shards:,} shards"
-            )
+            things = {"document": event.documents, "token": event.tokens, "row": event.rows, "shard": event.shards}
+            made = ", ".join(counted(count, thing) for thing, count in things.items())
             return f"finished in {duration_text(event.seconds)}: {made}, manifest {event.manifest_hash}"
         case RunFailed():
-            return f"failed (exit {event.exit_code}): {event.message}"
+            return event.message
         case Note():
             return event.message
 

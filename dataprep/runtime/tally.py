@@ -62,8 +62,15 @@ class Tally:
         return duration_text((now - self.started_at) / self.fresh * (self.tasks - self.done))
 
     def fates_text(self) -> str:
-        """What became of the documents."""
+        """What became of the documents, where the stage is about documents."""
+        if not (self.kept or self.dropped or self.quarantined):
+            return ""
         return f"{self.kept:,} kept, {self.dropped:,} dropped, {self.quarantined:,} quarantined"
+
+
+def counted(count: int, thing: str) -> str:
+    """`1 task`, `2,000 tasks`."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def duration_text(seconds: float) -> str:

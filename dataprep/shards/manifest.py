@@ -268,4 +268,4 @@ def _total_imbalances(manifest: Manifest) -> Iterator[str]:
 
 
 def _broken(path: Path, what: str) -> DamageError:
-    return DamageError(what, where=str(path), mend="restore the file or run the pipeline again")
+    return DamageError(what, where=str(path), mend="restore the file or run the pipeline again with --force")

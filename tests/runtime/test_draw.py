@@ -132,7 +132,8 @@ def test_removed_rows_carry_the_reason_and_the_document_kept(tmp_path: Path) -> 
 
 def test_removals_that_name_another_document_are_damage(tmp_path: Path) -> None:
     part = made(tmp_path / "0", IDS)
-    for row, text in ((0, "some other text"), (1, _text(DrawnPart(part, 0), 0))):
+    beyond = len(IDS)
+    for row, text in ((0, "some other text"), (1, _text(DrawnPart(part, 0), 0)), (beyond, "text of no row")):
         lists = [removal_list(tmp_path / "r", [(0, row, text, "kept")])]
         with pytest.raises(DamageError) as failure:
             list(draw([DrawnPart(part, 0)], lists, 0, ORDER_END, REASON))
