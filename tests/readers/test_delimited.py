@@ -82,7 +82,9 @@ def test_a_file_without_rows_is_fine(read: Reader, content: bytes) -> None:
     assert (found.documents, found.bad) == ([], [])
 
 
-FIELD = st.text(st.sampled_from('a,"\n\r \t中é\0\u2028'), max_size=8)
+# Python 3.10's writer refuses NUL, so another character goes through it in NUL's place.
+NUL = "\ue000"
+FIELD = st.text(st.sampled_from(f'a,"\n\r \t中é{NUL}\u2028'), max_size=8)
 
 
 @given(rows=st.lists(st.tuples(FIELD, FIELD), max_size=8), end=st.sampled_from(["\n", "\r\n"]))
@@ -93,8 +95,9 @@ def test_what_a_csv_writer_wrote_is_read_back(
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator=end)
     writer.writerows([("id", "text"), *rows])
-    (tmp_path / "x.csv").write_bytes(out.getvalue().encode())
+    (tmp_path / "x.csv").write_bytes(out.getvalue().replace(NUL, "\0").encode())
     found = read_all(tmp_path, Input(path="x.csv"))
+    rows = [(id_.replace(NUL, "\0"), text.replace(NUL, "\0")) for id_, text in rows]
     assert found.bad == []
     assert found.texts == [text for _, text in rows]
     assert found.column("doc_id") == [id_ or f"x.csv#{number}" for number, (id_, _) in enumerate(rows)]
