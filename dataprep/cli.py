@@ -81,7 +81,7 @@ def run(
 
     loaded = load(pipeline, settings)
     if dry_run:
-        _print_plan(pipeline, settings, limit, as_json=False)
+        _print_plan(pipeline, settings, limit, as_json=False, replace=force)
         return
     with _reporter(log_json) as report, _stopped_by_signals(report):
         try:
@@ -104,7 +104,7 @@ def run(
 @_json
 def plan(pipeline: Path, settings: tuple[str, ...], limit: int | None, as_json: bool) -> None:
     """Show PIPELINE's tasks, their sizes, and estimates from a sample; writes nothing."""
-    _print_plan(pipeline, settings, limit, as_json)
+    _print_plan(pipeline, settings, limit, as_json=as_json, replace=True)
 
 
 @main.command()
@@ -186,12 +186,12 @@ def schema() -> None:
     click.echo(json.dumps(pipeline_schema(), ensure_ascii=False, indent=1))
 
 
-def _print_plan(pipeline: Path, settings: tuple[str, ...], limit: int | None, as_json: bool) -> None:
+def _print_plan(pipeline: Path, settings: tuple[str, ...], limit: int | None, *, as_json: bool, replace: bool) -> None:
     from dataprep.config.load import load
     from dataprep.runtime.estimate import as_json as estimate_json
     from dataprep.runtime.estimate import estimate, render_estimate
 
-    estimated = estimate(load(pipeline, settings), limit)
+    estimated = estimate(load(pipeline, settings), limit, replace=replace)
     _show(estimate_json(estimated), lambda: render_estimate(estimated), as_json)
 
 

@@ -17,10 +17,11 @@ from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import Pipeline
 from dataprep.readers.inputs import Input, Split
 from dataprep.runtime.estimated import Estimate, SourceEstimate, as_json, render_estimate
-from dataprep.runtime.plan import make_plan
-from dataprep.runtime.run import worker_count
+from dataprep.runtime.plan import make_plan, target_tokens
+from dataprep.runtime.run import finished_set, worker_count
 from dataprep.runtime.sample import Sample, measured, read_sample
 from dataprep.runtime.steps import judge
+from dataprep.shards.layout import BYTES_A_TOKEN
 from dataprep.step import Step
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.tokenizer_json import read_tokenizer_file
@@ -34,8 +35,7 @@ ASSUMED_BYTES_A_TOKEN = 4.0
 _ASSUMED_ENCODING = _TRAINING = 2e6
 # Assumed of each pass over parts; a prototype hashed and compressed them at 125 to 145 MB/s of one core.
 _HANDLING = 100e6
-# A token id takes 1.8 to 2.1 bytes in a shard (measured), which is whole pages behind a header.
-_BYTES_A_TOKEN = 2
+# A shard is whole pages behind a header.
 _PAGE, _HEADER = 4 << 20, 1 << 20
 # Worker processes load mindspore before their first task: about this long in one quickstart run.
 _STARTUP_SECONDS = 3.0
@@ -50,10 +50,14 @@ class _Encoding:
     speed: float
 
 
-def estimate(loaded: LoadedPipeline, limit: int | None = None) -> Estimate:
-    """Plan the run and measure a sample of about 4 MB of text. Raises what a run raises before its first task."""
+def estimate(loaded: LoadedPipeline, limit: int | None = None, *, replace: bool = True) -> Estimate:
+    """Plan the run and measure a sample of about 4 MB of text. Raises what a run raises before its first task.
+
+    `replace` says whether the output directory may hold a finished set of another configuration.
+    """
     pipeline = loaded.pipeline
     plan = make_plan(loaded, limit)
+    finished_set(plan, force=replace)
     tokenizer = _tokenizer(pipeline)
     groups = _by_input(plan.splits)
     room = SAMPLE_BYTES // len(groups)
@@ -167,7 +171,7 @@ def _text(batches: Sequence[pa.RecordBatch]) -> int:
 def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple[str, ...]) -> Estimate:
     workers = worker_count(pipeline.run)
     tokens = sum(source.tokens for source in sources)
-    target = pipeline.output.shard_tokens or max(1, int(pipeline.output.shard_bytes or 0) // _BYTES_A_TOKEN)
+    target = target_tokens(pipeline)
     shards = -(-tokens // target)
     tasks = sum(source.tasks for source in sources)
     prepare = sum(source.prepare_seconds for source in sources)
@@ -195,7 +199,7 @@ def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple
 
 
 def _shard_bytes(tokens: float) -> int:
-    return _HEADER + math.ceil(tokens * _BYTES_A_TOKEN / _PAGE) * _PAGE
+    return _HEADER + math.ceil(tokens * BYTES_A_TOKEN / _PAGE) * _PAGE
 
 
 def _training_seconds(pipeline: Pipeline, sources: Sequence[SourceEstimate]) -> float:

