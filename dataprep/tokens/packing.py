@@ -15,7 +15,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 class Packed:
     """Rows of tokens, and which piece of which document stands where.
 
-    rows: int32 [n, row_length]; `padding` of its tokens are padding, the rest are the documents'.
+    rows: int32 [n, row_length]; lengths: int32 [n], how many tokens of a row are the documents', the rest is padding.
     doc_starts: int32 flat, doc_start_offsets: int64 [n + 1]: per row the positions at which a piece of a document
     begins, ascending, the first always 0; padding begins nothing.
     doc_rows: int64 flat, doc_row_offsets: int64 [documents + 1]: per document the rows its pieces stand in, in reading
@@ -23,12 +23,17 @@ class Packed:
     """
 
     rows: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.int32]
     doc_starts: npt.NDArray[np.int32]
     doc_start_offsets: npt.NDArray[np.int64]
-    padding: int
     doc_rows: npt.NDArray[np.int64]
     doc_row_offsets: npt.NDArray[np.int64]
     doc_offset: npt.NDArray[np.int32]
+
+    @property
+    def padding(self) -> int:
+        """Tokens of all rows that are padding."""
+        return self.rows.size - int(self.lengths.sum(dtype=np.int64))
 
     @property
     def first_row(self) -> npt.NDArray[np.int64]:
@@ -57,13 +62,16 @@ def pack_concat(ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], row_
     rows.reshape(-1)[len(ids) :] = pad_id
     begins, ends = offsets[:-1], offsets[1:]
     first, last = begins // row_length, (ends - 1) // row_length
+    lengths = np.full(count, row_length, np.int32)
+    if count:
+        lengths[-1] = len(ids) - (count - 1) * row_length
     places = _piece_starts(begins, count, row_length)
     doc_row_offsets = _offsets(last - first + 1)
     return Packed(
         rows=rows,
+        lengths=lengths,
         doc_starts=(places % row_length).astype(np.int32),
         doc_start_offsets=np.searchsorted(places, np.arange(count + 1, dtype=np.int64) * row_length).astype(np.int64),
-        padding=rows.size - len(ids),
         doc_rows=_ranges(first, doc_row_offsets),
         doc_row_offsets=doc_row_offsets,
         doc_offset=(begins % row_length).astype(np.int32),
@@ -85,6 +93,7 @@ def shuffle_rows(packed: Packed, seed: int, key: str) -> Packed:
     return replace(
         packed,
         rows=packed.rows[order],
+        lengths=packed.lengths[order],
         doc_starts=packed.doc_starts[_ranges(packed.doc_start_offsets[:-1][order], start_offsets)],
         doc_start_offsets=start_offsets,
         doc_rows=new_place[packed.doc_rows],

@@ -65,6 +65,7 @@ def test_three_documents_in_rows_of_four_worked_out_by_hand() -> None:
     packed = pack([[1, 2, 0], [3, 0], [4, 5, 6, 7, 0]], 4)
     assert packed.rows.tolist() == [[1, 2, 0, 3], [0, 4, 5, 6], [7, 0, PAD, PAD]]
     assert ragged(packed.doc_starts, packed.doc_start_offsets) == [[0, 3], [0, 1], [0]]
+    assert packed.lengths.tolist() == [4, 4, 2]
     assert packed.padding == 2
     assert packed.first_row.tolist() == [0, 0, 1]
     assert packed.last_row.tolist() == [0, 1, 2]
@@ -83,8 +84,16 @@ def test_no_documents_make_no_rows() -> None:
 def test_columns_have_the_types_the_shard_writer_stores() -> None:
     packed = pack([[1, 2], [3]], 2)
     flat_rows, offsets = document_rows(packed)
-    kinds = [packed.rows, packed.doc_starts, packed.doc_start_offsets, packed.doc_offset, flat_rows, offsets]
-    assert [array.dtype.name for array in kinds] == ["int32", "int32", "int64", "int32", "int32", "int64"]
+    kinds = [
+        packed.rows,
+        packed.lengths,
+        packed.doc_starts,
+        packed.doc_start_offsets,
+        packed.doc_offset,
+        flat_rows,
+        offsets,
+    ]
+    assert [array.dtype.name for array in kinds] == ["int32", "int32", "int32", "int64", "int32", "int32", "int64"]
 
 
 def test_a_document_without_any_token_is_refused() -> None:
@@ -98,6 +107,7 @@ def test_packing_equals_laying_tokens_down_one_by_one(documents: list[list[int]]
     rows, starts, places = slow_rows(documents, row_length)
     padded = [row + [PAD] * (row_length - len(row)) for row in rows]
     assert packed.rows.tolist() == padded
+    assert packed.lengths.tolist() == [len(row) for row in rows]
     assert ragged(packed.doc_starts, packed.doc_start_offsets) == starts
     assert ragged(*document_rows(packed)) == places
 
@@ -110,6 +120,7 @@ def test_tokens_in_are_tokens_out_after_any_shuffle(
     lengths = [len(document) for document in documents]
     assert packed.rows.size - packed.padding == sum(lengths)
     assert int((packed.rows == PAD).sum()) == packed.padding < row_length
+    assert (packed.rows != PAD).sum(axis=1).tolist() == packed.lengths.tolist()
     assert read_back(packed, lengths) == documents
 
 
