@@ -15,15 +15,15 @@ def hashed_config(pipeline: Pipeline, base: Path) -> dict[str, Any]:
 
     Inputs are ordered by their JSON, and paths under `base` (the pipeline file's folder, absolute) are relative to it,
     so neither the order of inputs nor a move of the folder shows. Left out: how the run goes (workers, memory, folders,
-    tolerance of bad records) and the tokenizer's path, whose content is fingerprinted where it is read.
+    tolerance of bad records) the
+    tokenizer's path, whose content is fingerprinted where it is read, and the engine, which must not change ids.
     """
-    tokenizer = pipeline.tokenizer.model_dump(mode="json", exclude={"path"})
     return {
         "name": pipeline.name,
         "inputs": sorted((_input(entry, base) for entry in pipeline.inputs), key=canonical_json),
         "steps": [{step.name: _plain(step.model_dump(by_alias=True), base)} for step in pipeline.steps],
         "dedup": pipeline.dedup.model_dump(mode="json"),
-        "tokenizer": tokenizer,
+        "tokenizer": pipeline.tokenizer.shaping,
         "pack": pipeline.pack.model_dump(mode="json"),
         "output": pipeline.output.model_dump(mode="json", exclude={"path"}),
         "run": pipeline.run.model_dump(mode="json", include={"seed", "split_bytes", "part_bytes"}),

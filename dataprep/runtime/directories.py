@@ -19,7 +19,7 @@ from dataprep.storage import disk_errors
 
 # What a run may write into its output directory besides shards; stale files there belong to an earlier run of it.
 _TABLES = ("documents", "dropped", "quarantine")
-_WORK = ("ledger", "parts", "removals", "tokenizer")
+_WORK = ("ledger", "parts", "removals", "tokenizer", "distrusted")
 # As storage.atomic_path names them: the final name and the writer's process id.
 _LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
 
@@ -36,6 +36,11 @@ class RunPaths:
     def ledger(self) -> Path:
         """Committed task records."""
         return self.work / "ledger"
+
+    @property
+    def distrusted(self) -> Path:
+        """Findings against engines."""
+        return self.work / "distrusted"
 
     @property
     def scratch(self) -> Path:

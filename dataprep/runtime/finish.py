@@ -17,9 +17,10 @@ from dataprep import storage
 from dataprep.errors import DamageError
 from dataprep.runtime.directories import clear_stale
 from dataprep.runtime.ledger import Output, Tally, TaskRecord, add_tallies
-from dataprep.runtime.plan import Plan
+from dataprep.runtime.plan import Plan, trust_in
 from dataprep.runtime.stages import dedup, emit, prepare
 from dataprep.shards.manifest import Manifest, write_manifest
+from dataprep.tokens.engines import fastokens_version
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 
 INPUTS_FILE = "inputs.parquet"
@@ -68,7 +69,13 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
         "sources": _sources(emitted),
         "shards": shards,
         "files": files,
-        "run": {**run, "identity": plan.identity, "python": platform.python_version(), "versions": _versions()},
+        "run": {
+            **run,
+            "engine": _engine(plan, done),
+            "identity": plan.identity,
+            "python": platform.python_version(),
+            "versions": _versions(),
+        },
     }
     listed = {file["path"] for file in files} | {
         shard[key] for shard in shards for key in ("file", "db", "documents_file")
@@ -218,5 +225,19 @@ def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, lossless: bool) -> dict[s
     }
 
 
+def _engine(plan: Plan, done: Finished) -> dict[str, Any]:
+    """Which engines wrote the shards, how their documents were proven, and the texts that speak against one."""
+    proof = done.settled.facts["engine"]
+    shards: Counter[str] = Counter(record.facts["engine"]["name"] for record in done.emitted)
+    checks: Counter[str] = Counter(compared=proof["compared"])
+    for record in done.emitted:
+        checks.update({key: value for key, value in record.facts["engine"].items() if key != "name"})
+    findings = trust_in(plan, done.settled).findings()
+    differences = sorted({*proof["differences"], *(text for texts in findings.values() for text in texts)})
+    return {"shards": dict(sorted(shards.items())), **checks, "why": proof["why"], "differences": differences}
+
+
 def _versions() -> dict[str, str]:
-    return {name: version(name) for name in _VERSIONS}
+    versions = {name: version(name) for name in _VERSIONS}
+    fast = fastokens_version()
+    return versions if fast is None else {**versions, "fastokens": fast}

@@ -24,9 +24,11 @@ from dataprep.runtime.ledger import TaskRecord
 from dataprep.runtime.parts import ORDER_END, Part
 from dataprep.runtime.stages import dedup, emit, prepare, tokenizer
 from dataprep.runtime.task import Task
+from dataprep.runtime.trust import Trust
 from dataprep.shards.layout import BYTES_A_TOKEN, Layout, page_and_header
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
+from dataprep.tokens.engines import fastokens_version
 from dataprep.tokens.special import SpecialTokens
 
 # Parts are dealt into groups and a shard draws from one group: more parts mix better, fewer need fewer reads.
@@ -177,7 +179,8 @@ def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
     identity = task_id(
         tokenizer.STAGE,
         "tokenizer",
-        config=pipeline.tokenizer.model_dump(mode="json", exclude={"path"}),
+        config=pipeline.tokenizer.shaping,
+        engine=[pipeline.tokenizer.engine, fastokens_version()],
         source=source_hash,
         kept=kept.hashes,
         steps=_steps_identity(plan, pipeline.emit_steps),
@@ -196,6 +199,11 @@ def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
     memory = WORKER_BYTES + 14 * (min(total, trained.sample_bytes) if trained else 0)
     size = min(total, trained.sample_bytes if trained else tokenizer.MEASURED_BYTES)
     return Task(tokenizer.STAGE, "tokenizer", identity, job, size, memory)
+
+
+def trust_in(plan: Plan, settled: TaskRecord) -> Trust:
+    """What speaks against the engines of this run's tokenizer."""
+    return Trust(plan.paths.distrusted, settled.facts["fingerprint"])
 
 
 def emit_tasks(plan: Plan, kept: Kept, settled: TaskRecord) -> list[Task]:
@@ -259,7 +267,7 @@ def _emit_task(
         removals=kept.hashes,
         bounds=bounds,
         steps=_steps_identity(plan, pipeline.emit_steps),
-        tokenizer=[settled.outputs[0].xxh3, pipeline.tokenizer.model_dump(mode="json", exclude={"path", "train"})],
+        tokenizer=[settled.outputs[0].xxh3, {**pipeline.tokenizer.shaping, "train": None}],
         pack=pipeline.pack.model_dump(mode="json"),
         layout=[layout.page_size, layout.header_size],
         seed=pipeline.run.seed,
@@ -274,6 +282,12 @@ def _emit_task(
         steps=pipeline.emit_steps,
         tokenizer_json=Path(settled.outputs[0].path),
         special=SpecialTokens(**settled.facts["special"]),
+        engine=emit.EngineUse(
+            name=settled.facts["engine"]["name"],
+            check_every=pipeline.tokenizer.check_every,
+            lossless=settled.facts["lossless"],
+            trust=trust_in(plan, settled),
+        ),
         pack=pipeline.pack,
         layout=layout,
         seed=pipeline.run.seed,

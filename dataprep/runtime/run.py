@@ -30,11 +30,13 @@ from dataprep.runtime.plan import (
     parts_of,
     prepare_tasks,
     tokenizer_task,
+    trust_in,
 )
 from dataprep.runtime.task import Task
 from dataprep.shards.manifest import Manifest, load_manifest
 from dataprep.storage import disk_errors, hash_file
-from dataprep.tokens.tokenizer import load_tokenizer
+from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineUnusable, Fastokens
+from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.tokenizer_json import read_tokenizer_file
 
 # What is left to the operating system and the parent when the limit is ours to choose.
@@ -87,8 +89,31 @@ def _all_stages(plan: Plan, stages: _Stages, source_hash: str | None) -> Finishe
     deduplicated = stages.run("dedup", dedup_tasks(plan, prepared))
     kept = _kept(prepared, deduplicated)
     [settled] = stages.run("tokenizer", [tokenizer_task(plan, kept, source_hash)])
-    emitted = stages.run("emit", emit_tasks(plan, kept, settled))
+    _tell_engine(plan, settled, stages.report)
+    tasks = emit_tasks(plan, kept, settled)
+    emitted = _trusted(plan, settled, stages, tasks, stages.run("emit", tasks))
     return Finished(prepared, deduplicated, settled, emitted)
+
+
+def _tell_engine(plan: Plan, settled: TaskRecord, report: events.Reporter) -> None:
+    engine = settled.facts["engine"]
+    if engine["why"]:
+        report(events.Note(f"encoding with {engine['name']}, which is slow: {engine['why']}"))
+    for name, texts in trust_in(plan, settled).findings().items():
+        report(events.Note(f"{name} is not used: it gave other ids than {REFERENCE} for text {texts[0]}"))
+
+
+def _trusted(
+    plan: Plan, settled: TaskRecord, stages: _Stages, tasks: Sequence[Task], emitted: Sequence[TaskRecord]
+) -> list[TaskRecord]:
+    """Records of shards none of which an engine wrote that is known to differ: those are made again."""
+    findings = trust_in(plan, settled).findings()
+    again = [task for task, record in zip(tasks, emitted, strict=True) if record.facts["engine"]["name"] in findings]
+    if again:
+        _tell_engine(plan, settled, stages.report)
+        redone = {record.key: record for record in stages.run("emit", again, redo=True)}
+        return [redone.get(record.key, record) for record in emitted]
+    return list(emitted)
 
 
 def _kept(prepared: Sequence[TaskRecord], deduplicated: Sequence[TaskRecord]) -> Kept:
@@ -104,8 +129,18 @@ def _check_tokenizer(plan: Plan) -> str | None:
     config = plan.pipeline.tokenizer
     if config.path is None:
         return None
-    load_tokenizer(config, read_tokenizer_file(config.path))
+    tokenizer = load_tokenizer(config, read_tokenizer_file(config.path))
+    if config.engine == FASTOKENS:
+        _check_engine(tokenizer)
     return hash_file(config.path)
+
+
+def _check_engine(tokenizer: Tokenizer) -> None:
+    try:
+        Fastokens(tokenizer.json)
+    except EngineUnusable as error:
+        mend = "pip install fastokens, or set tokenizer.engine to auto or hf"
+        raise ConfigError(str(error), where="tokenizer.engine", mend=mend) from error
 
 
 def finished_set(plan: Plan, force: bool) -> Manifest | None:
@@ -172,14 +207,14 @@ class _Stages:
         self._facts: dict[str, _StageFacts] = {}
         report(events.RunStarted(plan.pipeline.name, len(plan.splits), self.workers))
 
-    def run(self, stage: str, tasks: Sequence[Task]) -> list[TaskRecord]:
-        """Records of all tasks of a stage, in the order of the tasks."""
+    def run(self, stage: str, tasks: Sequence[Task], *, redo: bool = False) -> list[TaskRecord]:
+        """Records of all tasks of a stage, in the order of the tasks; `redo` does finished ones again."""
         started = time.monotonic()
         facts = self._facts[stage] = _StageFacts(tasks=len(tasks))
         if not tasks:
             return []
         with ThreadPoolExecutor(self.workers) as threads, disk_errors(self._ledger.directory):
-            found = threads.map(lambda task: self._ledger.find(stage, task.id), tasks)
+            found = threads.map(lambda task: self._ledger.find(stage, task.id), () if redo else tasks)
         records = {record.id: record for record in found if record is not None}
         facts.reused = len(records)
         self.report(events.StageStarted(stage, len(tasks), len(records), sum(task.bytes for task in tasks)))

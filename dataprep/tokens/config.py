@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ByteSize, Field, model_validator
+from pydantic import ByteSize, Field, JsonValue, model_validator
 
 from dataprep.step import Frozen, PipelinePath
 
@@ -26,6 +26,17 @@ class TokenizerConfig(Frozen):
     eos: str = Field("<|endoftext|>", description="Ends every document.")
     bos: str | None = Field(None, description="Begins every document, if given.")
     pad: str | None = Field(None, description="Fills the last row of a shard; default: the tokenizer's pad token.")
+    engine: Literal["auto", "hf", "fastokens"] = Field(
+        "auto", description="Library that encodes; auto: fastokens where it proves to give the ids of hf."
+    )
+    check_every: int = Field(
+        1000, ge=1, description="One document in so many is encoded by hf too, as proof while the run goes on."
+    )
+
+    @property
+    def shaping(self) -> dict[str, JsonValue]:
+        """What can change ids, JSON-able: not where the file lies, and not which engine encodes."""
+        return self.model_dump(mode="json", exclude={"path", "engine", "check_every"})
 
     @model_validator(mode="after")
     def _one_origin(self) -> TokenizerConfig:

@@ -1,8 +1,8 @@
-"""Texts to flat token ids by the reference library, in bounded memory."""
+"""Texts to flat token ids in bounded memory, by the reference library or by another one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,17 +28,33 @@ class TokenBatch:
         return len(self.offsets) - 1
 
 
-def encode_texts(backend: Backend, cutter: Cutter | None, texts: Sequence[str]) -> TokenBatch:
-    """Encode texts as they are, without any special token; long ones in pieces where `cutter` proves that harmless."""
+Encode = Callable[[list[str]], TokenBatch]
+
+
+def reference_encode(backend: Backend) -> Encode:
+    """The reference library's encoding, special tokens neither added nor recognised."""
+
+    def encode(texts: list[str]) -> TokenBatch:
+        encodings = backend.encode_batch_fast(texts, add_special_tokens=False)
+        ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
+        return _joined(ids, np.array([len(each) for each in ids], np.int64))
+
+    return encode
+
+
+def encode_texts(encode: Encode, cutter: Cutter | None, texts: Sequence[str]) -> TokenBatch:
+    """Encode texts as they are, in calls of bounded size; long ones in pieces where `cutter` proves that harmless."""
     flat: list[npt.NDArray[np.int32]] = []
     lengths = np.zeros(len(texts), np.int64)
     for batch in _work_batches(_pieces(texts, cutter)):
-        encodings = backend.encode_batch_fast([piece for _, piece in batch], add_special_tokens=False)
-        for (document, _), encoding in zip(batch, encodings, strict=True):
-            ids = np.array(encoding.ids, np.int32)
-            lengths[document] += len(ids)
-            flat.append(ids)
-    return TokenBatch(np.concatenate(flat) if flat else np.empty(0, np.int32), _offsets(lengths))
+        tokens = encode([piece for _, piece in batch])
+        np.add.at(lengths, [document for document, _ in batch], np.diff(tokens.offsets))
+        flat.append(tokens.ids)
+    return _joined(flat, lengths)
+
+
+def _joined(ids: list[npt.NDArray[np.int32]], lengths: npt.NDArray[np.int64]) -> TokenBatch:
+    return TokenBatch(np.concatenate(ids) if ids else np.empty(0, np.int32), _offsets(lengths))
 
 
 def with_borders(plain: TokenBatch, eos_id: int, bos_id: int | None) -> TokenBatch:

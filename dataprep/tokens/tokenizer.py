@@ -14,7 +14,7 @@ from dataprep.errors import ConfigError
 from dataprep.storage import hash_value
 from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.cuts import Cutter, cutter_for
-from dataprep.tokens.encoding import TokenBatch, encode_texts, with_borders
+from dataprep.tokens.encoding import Encode, TokenBatch, encode_texts, reference_encode, with_borders
 from dataprep.tokens.special import SpecialTokens, check_unspeakable, choose_special_tokens
 from dataprep.tokens.tokenizer_json import open_backend, parse_tokenizer_json, settle
 
@@ -47,22 +47,34 @@ class Tokenizer:
         """Names of the tokens that mark documents; with `json` they make this tokenizer again."""
         return SpecialTokens(*(self._name(token) for token in (self.eos_id, self.bos_id, self.pad_id)))
 
+    @property
+    def added_tokens(self) -> list[str]:
+        """Every token added to the vocabulary, by id."""
+        return [token.content for _, token in sorted(self._backend.get_added_tokens_decoder().items())]
+
     def encode(self, texts: Sequence[str]) -> TokenBatch:
         """Encode documents: text, then eos (and bos before it, if configured); an empty text gives these alone.
 
         Texts must be valid Unicode: a lone surrogate raises UnicodeEncodeError.
         """
-        return with_borders(encode_texts(self._backend, self._cutter, texts), self.eos_id, self.bos_id)
+        return self.bordered(self.encode_plain(texts))
+
+    def encode_plain(self, texts: Sequence[str], encode: Encode | None = None) -> TokenBatch:
+        """Encode texts alone, without eos and bos; by the reference library, or by `encode` in its place."""
+        return encode_texts(encode or reference_encode(self._backend), self._cutter, texts)
+
+    def bordered(self, plain: TokenBatch) -> TokenBatch:
+        """Put eos (and bos before, if configured) to the ids of texts."""
+        return with_borders(plain, self.eos_id, self.bos_id)
 
     def decode(self, ids: Sequence[int] | npt.NDArray[np.int32], *, show_special: bool = False) -> str:
         """Text of token ids; special tokens are left out, or written by name if `show_special`."""
         return str(self._backend.decode(np.asarray(ids, np.int32).tolist(), skip_special_tokens=not show_special))
 
-    def is_lossless(self, texts: Sequence[str]) -> bool:
-        """Whether decoding gives each of these texts back, character for character."""
-        tokens = self.encode(texts)
-        bounds = zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)
-        return all(self.decode(tokens.ids[a:b]) == text for (a, b), text in zip(bounds, texts, strict=True))
+    def is_lossless(self, texts: Sequence[str], plain: TokenBatch) -> bool:
+        """Whether decoding `plain`, the ids of these texts, gives each of them back, character for character."""
+        bounds = zip(plain.offsets[:-1], plain.offsets[1:], strict=True)
+        return all(self.decode(plain.ids[a:b]) == text for (a, b), text in zip(bounds, texts, strict=True))
 
     def _name(self, token: int | None) -> Any:
         return None if token is None else self._backend.id_to_token(token)

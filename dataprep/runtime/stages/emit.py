@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,17 +24,30 @@ from dataprep.runtime.stages.dedup import REASON
 from dataprep.runtime.stages.dedup import STAGE as DEDUP
 from dataprep.runtime.steps import judge
 from dataprep.runtime.task import Outcome
+from dataprep.runtime.trust import Trust
 from dataprep.shards.documents import SCHEMA as DOCUMENTS_SCHEMA
 from dataprep.shards.documents import write_documents
 from dataprep.shards.layout import Layout
 from dataprep.step import Step
 from dataprep.storage import disk_errors
 from dataprep.tokens.config import PackConfig
+from dataprep.tokens.engines import REFERENCE, CheckedEngine, Checks, EngineDiffers, EngineUnusable, Fastokens
 from dataprep.tokens.packing import Packed, document_rows, pack_concat, shuffle_rows
 from dataprep.tokens.special import SpecialTokens
+from dataprep.tokens.spelling import Spelling, spelling_of
 from dataprep.tokens.tokenizer import Tokenizer, open_settled
 
 STAGE = "emit"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineUse:
+    """The engine that was settled on by name and version, how closely it is watched, and what speaks against it."""
+
+    name: str
+    check_every: int
+    lossless: bool
+    trust: Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,7 @@ class Emit:
     steps: tuple[Step, ...]
     tokenizer_json: Path
     special: SpecialTokens
+    engine: EngineUse
     pack: PackConfig
     layout: Layout
     seed: int
@@ -57,13 +72,40 @@ class Emit:
     scratch: Path
 
     def run(self) -> Outcome:
-        """Write the shard, its document index and its dropped documents; an empty shard is not written."""
+        """Write the shard, its document index and its dropped documents; an empty shard is not written.
+
+        A fast engine that gives other ids is reported to `engine.trust`, and the shard begun anew with the reference.
+        """
+        tokenizer = _opened(self.tokenizer_json, self.special)
+        engine = self._fast_engine(tokenizer)
+        if engine is not None:
+            try:
+                return self._emit(tokenizer, engine)
+            except EngineDiffers as error:
+                self.engine.trust.withdraw(self.engine.name, self.shard.stem, error.texts)
+        return self._emit(tokenizer, None)
+
+    def _fast_engine(self, tokenizer: Tokenizer) -> CheckedEngine | None:
+        use = self.engine
+        if use.name == REFERENCE or use.name in use.trust.findings():
+            return None
+        try:
+            fast, spelling = _opened_fast(self.tokenizer_json)
+        except EngineUnusable:  # this machine lacks it
+            return None
+        if fast.identity != use.name:
+            return None
+        return CheckedEngine(tokenizer, fast, use.check_every, spelling if use.lossless else None)
+
+    def _emit(self, tokenizer: Tokenizer, engine: CheckedEngine | None) -> Outcome:
         with rejected_table(self.dropped, DROPPED_SCHEMA) as dropped:
-            content = _Content(self, dropped)
+            content = _Content(self, dropped, tokenizer, engine)
             for drawn in draw(self.parts, self.removal_lists, self.low, self.high, REASON):
                 content.add(drawn)
         outputs: dict[Path, int | None] = {self.dropped: dropped.rows} if dropped.rows else {}
-        facts: dict[str, Any] = {"removed": content.removed}
+        checks = Checks() if engine is None else engine.checks
+        name = REFERENCE if engine is None else self.engine.name
+        facts: dict[str, Any] = {"removed": content.removed, "engine": {"name": name, **asdict(checks)}}
         if content.index:
             packed = content.packed()
             rows = self._write(packed)
@@ -95,12 +137,20 @@ def _opened(path: Path, special: SpecialTokens) -> Tokenizer:
         return open_settled(path.read_bytes(), special)
 
 
+@lru_cache(maxsize=1)
+def _opened_fast(path: Path) -> tuple[Fastokens, Spelling | None]:
+    with disk_errors(path):
+        settled = path.read_bytes()
+    return Fastokens(settled), spelling_of(json.loads(settled))
+
+
 class _Content:
     """The tokens of a shard and the index of its documents, gathered batch by batch."""
 
-    def __init__(self, job: Emit, dropped: Table) -> None:
+    def __init__(self, job: Emit, dropped: Table, tokenizer: Tokenizer, engine: CheckedEngine | None) -> None:
         self.job = job
-        self.tokenizer = _opened(job.tokenizer_json, job.special)
+        self.tokenizer = tokenizer
+        self.engine = engine
         self.dropped = dropped
         self.tallies: list[Mapping[str, Tally]] = []
         self.edits: Counter[str] = Counter()
@@ -126,7 +176,9 @@ class _Content:
         if batch.num_rows == 0:
             return
         text = batch.column("text")
-        tokens = self.tokenizer.encode(text.to_pylist())
+        hashes = content_hashes(text)
+        engine = self.engine
+        tokens = self.tokenizer.encode(text.to_pylist()) if engine is None else engine.encode(text, hashes)
         lengths = np.diff(tokens.offsets)
         self._ids.append(tokens.ids)
         self._lengths.append(lengths)
@@ -135,7 +187,7 @@ class _Content:
             **{name: batch.column(name) for name in ("doc_id", "source", "origin", "meta")},
             "tokens": pa.array(lengths.astype(np.int32)),
             "text_bytes": pa.array(np.diff(offsets)),
-            "text_xxh3": content_hashes(text),
+            "text_xxh3": hashes,
         }
         self.index.append(pa.RecordBatch.from_pydict(columns))
 

@@ -1,15 +1,17 @@
-"""tokenizer: settle the run's tokenizer on a seeded sample of the kept documents, and measure it there."""
+"""tokenizer: settle the run's tokenizer on a seeded sample of the kept documents, measure it and prove its engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataprep import storage
+from dataprep.errors import ConfigError
 from dataprep.runtime.draw import DrawnPart, draw
 from dataprep.runtime.parts import ORDER_END
 from dataprep.runtime.stages.dedup import REASON
@@ -17,7 +19,10 @@ from dataprep.runtime.steps import judge
 from dataprep.runtime.task import Outcome
 from dataprep.step import Step
 from dataprep.tokens.config import TokenizerConfig
-from dataprep.tokens.tokenizer import load_tokenizer
+from dataprep.tokens.encoding import TokenBatch
+from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineDiffers, EngineUnusable, Fastokens, prove
+from dataprep.tokens.probes import probe_texts
+from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
 
@@ -38,17 +43,22 @@ class SettleTokenizer:
     json: Path
 
     def run(self) -> Outcome:
-        """Write the tokenizer.json that goes with the shards; facts: its special tokens; tokens, text_bytes
-        and lossless of the sample.
+        """Write the tokenizer.json that goes with the shards.
+
+        Facts: its special tokens and fingerprint; tokens, text_bytes and lossless of the sample; the engine to use.
+        Raises ConfigError if the configuration insists on an engine that does not prove itself.
         """
         tokenizer = load_tokenizer(self.config, self._source())
         texts = list(self._sample(MEASURED_BYTES))
+        plain = tokenizer.encode_plain(texts)
         storage.write_bytes(self.json, tokenizer.json)
         facts = {
             "special": asdict(tokenizer.special),
-            "tokens": len(tokenizer.encode(texts).ids),
+            "fingerprint": tokenizer.fingerprint,
+            "tokens": len(tokenizer.bordered(plain).ids),
             "text_bytes": sum(len(text.encode()) for text in texts),
-            "lossless": tokenizer.is_lossless(texts),
+            "lossless": tokenizer.is_lossless(texts, plain),
+            "engine": self._engine(tokenizer, texts, plain),
         }
         return Outcome({self.json: None}, facts=facts)
 
@@ -65,6 +75,26 @@ class SettleTokenizer:
         for drawn in draw(self.parts, self.removal_lists, 0, max(1, high), REASON):
             alive = drawn.documents.filter(pc.is_null(drawn.documents.column("reason")))
             yield from _texts(judge(alive, self.steps).kept)
+
+    def _engine(self, tokenizer: Tokenizer, texts: list[str], plain: TokenBatch) -> dict[str, Any]:
+        """Name and version of the engine, the texts it was compared on, and why it is not the fast one."""
+        if self.config.engine == REFERENCE:
+            return {"name": REFERENCE, "compared": 0, "why": None, "differences": []}
+        probes = probe_texts(tokenizer.added_tokens)
+        why: str
+        differences: tuple[str, ...] = ()
+        try:
+            engine = Fastokens(tokenizer.json)
+            prove(tokenizer, engine, texts, plain)
+            prove(tokenizer, engine, probes, tokenizer.encode_plain(probes))
+            return {"name": engine.identity, "compared": len(texts) + len(probes), "why": None, "differences": []}
+        except EngineUnusable as error:
+            why = str(error)
+        except EngineDiffers as error:
+            why, differences = f"{engine.identity} gave {error}", error.texts
+        if self.config.engine == FASTOKENS:
+            raise ConfigError(why, where="tokenizer.engine", mend="set tokenizer.engine to auto or hf")
+        return {"name": REFERENCE, "compared": 0, "why": why, "differences": list(differences)}
 
 
 def _texts(batch: pa.RecordBatch) -> list[str]:
