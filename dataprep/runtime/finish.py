@@ -55,7 +55,7 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
         "config": plan.config,
         "config_hash": storage.hash_value(plan.config),
         "seed": plan.pipeline.run.seed,
-        "tokenizer": _tokenizer_facts(plan, tokenizer, bool(done.settled.facts["lossless"])),
+        "tokenizer": _tokenizer_facts(plan, tokenizer, sum(record.facts["inexact"] for record in done.emitted)),
         "pack": {
             **plan.pipeline.pack.model_dump(include={"seq_length", "method", "layout"}),
             "row_length": plan.pipeline.pack.seq_length + 1,
@@ -210,7 +210,7 @@ def _input_facts(plan: Plan, prepared: Sequence[TaskRecord]) -> dict[str, Any]:
     }
 
 
-def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, lossless: bool) -> dict[str, Any]:
+def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, inexact: int) -> dict[str, Any]:
     def special(token_id: int | None) -> dict[str, Any] | None:
         return None if token_id is None else {"token": tokenizer.decode([token_id], show_special=True), "id": token_id}
 
@@ -221,7 +221,7 @@ def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, lossless: bool) -> dict[s
         "bos": special(tokenizer.bos_id),
         "pad": special(tokenizer.pad_id),
         "file": TOKENIZER_FILE,
-        "lossless": lossless,
+        "inexact": inexact,
     }
 
 

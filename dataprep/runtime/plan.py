@@ -285,7 +285,6 @@ def _emit_task(
         engine=emit.EngineUse(
             name=settled.facts["engine"]["name"],
             check_every=pipeline.tokenizer.check_every,
-            lossless=settled.facts["lossless"],
             trust=trust_in(plan, settled),
         ),
         pack=pipeline.pack,

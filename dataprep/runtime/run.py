@@ -70,6 +70,9 @@ def run_pipeline(
         finally:
             stages.executor.close()
         manifest = finish(plan, done, stages.run_facts(started))
+    if manifest.tokenizer.inexact:
+        what = f"the tokens of {manifest.tokenizer.inexact:,} documents decode to another text than theirs"
+        report(events.Note(f"{what}: the tokenizer changes what it reads (documents/*.parquet, column exact)"))
     report(
         events.RunFinished(
             documents=manifest.totals.documents,

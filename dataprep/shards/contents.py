@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import xxhash
 
 from dataprep.errors import DamageError, EnvironmentFailure
@@ -20,7 +21,7 @@ from dataprep.shards.manifest import Manifest, Shard
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, misplaced, of_document, piece_tokens, pieces_of
 from dataprep.shards.records import check_framing, read_rows
 
-_COLUMNS = ("doc_id", "source", "text_bytes", "text_xxh3", *PLACE_COLUMNS)
+_COLUMNS = ("doc_id", "source", "text_bytes", "text_xxh3", "exact", *PLACE_COLUMNS)
 _SUMS = ("documents", "tokens", "text_bytes")
 
 
@@ -56,7 +57,7 @@ class _Shard:
 def check_contents(directory: Path, manifest: Manifest, damaged: set[str], sample: Sample) -> Iterator[Finding]:
     """Check every shard none of whose files is in `damaged`; yields findings, never raises on damage."""
     decode: Decoder | None = None
-    if manifest.tokenizer.lossless and sample.documents and manifest.tokenizer.file not in damaged:
+    if sample.documents and manifest.tokenizer.file not in damaged:
         try:
             decode = open_decoder(directory, manifest)
         except DamageError as error:
@@ -65,6 +66,7 @@ def check_contents(directory: Path, manifest: Manifest, damaged: set[str], sampl
     documents = _spread(manifest.totals.documents, sample.documents, sample.seed)
     sums: Counter[tuple[str, str]] = Counter()
     first_row = first_document = 0
+    inexact = 0
     whole = True
     for facts in manifest.shards:
         chosen_rows = _within(rows, first_row, facts.rows)
@@ -76,6 +78,7 @@ def check_contents(directory: Path, manifest: Manifest, damaged: set[str], sampl
             yield from index
             continue
         _add_sources(index, sums)
+        inexact += len(index) - pc.sum(index.column("exact"), min_count=0).as_py()
         faults = list(_index_faults(facts, manifest, index))
         yield from (Finding(facts.documents_file, what) for what in faults)
         if not faults and damaged.isdisjoint((facts.file, facts.db)):
@@ -85,6 +88,9 @@ def check_contents(directory: Path, manifest: Manifest, damaged: set[str], sampl
     # Sums over some of the indexes only would put the blame on the manifest.
     if whole:
         yield from _check_sources(manifest, sums)
+        if inexact != manifest.tokenizer.inexact:
+            what = f"inexact: {manifest.tokenizer.inexact} here, {inexact} in the document indexes"
+            yield Finding("manifest.json", what)
 
 
 def _intact_index(directory: Path, facts: Shard, damaged: set[str]) -> pa.Table | list[Finding]:
@@ -180,7 +186,7 @@ def _row_faults(shard: _Shard, row: int, decoded: dict[str, npt.NDArray[Any]]) -
 
 def _text_fault(shard: _Shard, document: int) -> str | None:
     ids = np.concatenate(list(piece_tokens(shard.path, of_document(shard.pieces, document))))
-    if shard.decode is None:
+    if shard.decode is None or not shard.index.column("exact")[document].as_py():
         return None
     if not in_vocabulary(ids, shard.manifest):
         return f"holds an id outside the vocabulary of {shard.manifest.tokenizer.vocab_size}"

@@ -13,7 +13,8 @@ from dataprep.errors import DamageError
 from dataprep.storage import atomic_path
 
 # meta is a JSON object of the record's other fields, where they were kept; tokens counts special tokens too; text_xxh3
-# is the big-endian digest of the UTF-8 text; rows are the shard's, in reading order, offset the place in the first.
+# is the big-endian digest of the UTF-8 text, and exact says whether the tokens decode to it; rows are the shard's, in
+# reading order, offset the place in the first.
 SCHEMA = pa.schema(
     [
         pa.field("doc_id", pa.string(), nullable=False),
@@ -23,6 +24,7 @@ SCHEMA = pa.schema(
         pa.field("tokens", pa.int32(), nullable=False),
         pa.field("text_bytes", pa.int64(), nullable=False),
         pa.field("text_xxh3", pa.binary(16), nullable=False),
+        pa.field("exact", pa.bool_(), nullable=False),
         pa.field("rows", pa.list_(pa.field("item", pa.int32(), nullable=False)), nullable=False),
         pa.field("offset", pa.int32(), nullable=False),
     ]

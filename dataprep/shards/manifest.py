@@ -33,7 +33,7 @@ class SpecialToken(_Facts):
 
 
 class TokenizerFacts(_Facts):
-    """The tokenizer that made the ids; `lossless` says that decoding gives every text back, byte for byte."""
+    """The tokenizer that made the ids; `inexact` documents' tokens decode to another text than theirs."""
 
     fingerprint: str
     vocab_size: Annotated[int, Field(ge=1)]
@@ -41,7 +41,7 @@ class TokenizerFacts(_Facts):
     bos: SpecialToken | None
     pad: SpecialToken
     file: str
-    lossless: bool
+    inexact: Count
 
 
 class PackFacts(_Facts):

@@ -84,43 +84,65 @@ class Checks:
     failed: int = 0
 
 
-@dataclass(slots=True)
-class CheckedEngine:
-    """A fast engine under watch.
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Tokens of documents, eos and bos included; `exact` bool [documents] says whose tokens decode to its very text."""
 
-    Every document's tokens must spell its text, where the vocabulary is bytes. What they do not spell, and one
-    document in `check_every` by content hash, is encoded by the reference too, and must be equal.
+    tokens: TokenBatch
+    exact: npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Encoder:
+    """Encodes documents, by the reference or by a fast engine under watch.
+
+    What a fast engine's tokens do not spell, where the vocabulary is bytes, and one document in `check_every` by
+    content hash, is encoded by the reference too, and must be equal.
     """
 
     tokenizer: Tokenizer
-    engine: Fastokens
+    engine: Fastokens | None
     check_every: int
     spelling: Spelling | None = field(repr=False)
     checks: Checks = field(default_factory=Checks)
 
-    def encode(self, text: pa.LargeStringArray, hashes: pa.FixedSizeBinaryArray) -> TokenBatch:
-        """Encode documents, eos and bos included; `hashes` are their xxh3-128, binary(16).
+    def encode(self, text: pa.LargeStringArray, hashes: pa.FixedSizeBinaryArray) -> Encoded:
+        """Encode documents; `hashes` are their xxh3-128, binary(16).
 
-        Raises EngineDiffers if the reference gives other ids.
+        Raises EngineDiffers if the reference gives other ids than the fast engine.
         """
         texts = text.to_pylist()
-        try:
-            plain = self.tokenizer.encode_plain(texts, self.engine.encode)
-        except EngineFails:
-            self.checks.failed += len(texts)
-            return self.tokenizer.encode(texts)
+        plain = self._fast(texts)
+        if plain is None:
+            plain = self.tokenizer.encode_plain(texts)
+            return Encoded(self.tokenizer.bordered(plain), self._exact(plain, text))
+        exact = self._exact(plain, text)
         suspects = _first_words(hashes) % np.uint64(self.check_every) == 0
         if self.spelling is not None:
-            spelled = self.spelling.spells(plain, text)
-            self.checks.spelled += int(spelled.sum())
-            suspects |= ~spelled
+            suspects |= ~self.spelling.spells_composed(plain, text, exact)
         chosen = np.flatnonzero(suspects)
         wrong = differing(self.tokenizer, plain, texts, chosen)
         if wrong:
             raise EngineDiffers(sorted(hashes[document].as_py().hex() for document in wrong))
         self.checks.documents += len(texts)
+        self.checks.spelled += 0 if self.spelling is None else int(exact.sum())
         self.checks.compared += len(chosen)
-        return self.tokenizer.bordered(plain)
+        return Encoded(self.tokenizer.bordered(plain), exact)
+
+    def _fast(self, texts: list[str]) -> TokenBatch | None:
+        if self.engine is None:
+            return None
+        try:
+            return self.tokenizer.encode_plain(texts, self.engine.encode)
+        except EngineFails:
+            self.checks.failed += len(texts)
+            return None
+
+    def _exact(self, plain: TokenBatch, text: pa.LargeStringArray) -> npt.NDArray[np.bool_]:
+        if self.spelling is not None:
+            return self.spelling.spells(plain, text)
+        pairs = enumerate(text.to_pylist())
+        return np.array([self.tokenizer.decode(_of(plain, number)) == entry for number, entry in pairs], np.bool_)
 
 
 def differing(

@@ -26,15 +26,17 @@ class Spelling:
 
     def spells(self, tokens: TokenBatch, text: pa.LargeStringArray) -> npt.NDArray[np.bool_]:
         """For each document whether its tokens (without eos, bos) stand for exactly its text: bool [documents]."""
-        spelled = self._spells(tokens, text)
-        if self.composes and not spelled.all():
-            entries = zip(text.to_pylist(), spelled, strict=True)
-            composed = ["" if done else unicodedata.normalize("NFC", entry) for entry, done in entries]
-            spelled |= self._spells(tokens, pa.array(composed, pa.large_string()))
-        return spelled
-
-    def _spells(self, tokens: TokenBatch, text: pa.LargeStringArray) -> npt.NDArray[np.bool_]:
         return spell(tokens.ids, tokens.offsets, self.data, self.offsets, *utf8_buffers(text))
+
+    def spells_composed(
+        self, tokens: TokenBatch, text: pa.LargeStringArray, spelled: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Like `spells`, whose answer is `spelled`, but also true where they stand for the text as it is normalised."""
+        if not self.composes or spelled.all():
+            return spelled
+        entries = zip(text.to_pylist(), spelled, strict=True)
+        composed = ["" if done else unicodedata.normalize("NFC", entry) for entry, done in entries]
+        return spelled | self.spells(tokens, pa.array(composed, pa.large_string()))
 
 
 def spelling_of(tokenizer: dict[str, Any]) -> Spelling | None:

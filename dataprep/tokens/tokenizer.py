@@ -71,11 +71,6 @@ class Tokenizer:
         """Text of token ids; special tokens are left out, or written by name if `show_special`."""
         return str(self._backend.decode(np.asarray(ids, np.int32).tolist(), skip_special_tokens=not show_special))
 
-    def is_lossless(self, texts: Sequence[str], plain: TokenBatch) -> bool:
-        """Whether decoding `plain`, the ids of these texts, gives each of them back, character for character."""
-        bounds = zip(plain.offsets[:-1], plain.offsets[1:], strict=True)
-        return all(self.decode(plain.ids[a:b]) == text for (a, b), text in zip(bounds, texts, strict=True))
-
     def _name(self, token: int | None) -> Any:
         return None if token is None else self._backend.id_to_token(token)
 

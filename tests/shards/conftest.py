@@ -60,7 +60,7 @@ def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]
         data = text.encode()
         digest = xxhash.xxh3_128_digest(data)
         origin = f"{source}.jsonl#{first}"
-        index.append((doc_id, source, origin, None, length, len(data), digest, rows, first % ROW_LENGTH))
+        index.append((doc_id, source, origin, None, length, len(data), digest, True, rows, first % ROW_LENGTH))
     starts = [sorted(starts_of[row]) for row in order]
     layout = page_and_header(ROW_LENGTH, 1000)
     written = write_shard(
@@ -118,7 +118,7 @@ def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[
         "config": {"name": "tiny"},
         "config_hash": "0" * 32,
         "seed": 1,
-        "tokenizer": {"fingerprint": "f", "vocab_size": 258, **special, "file": "tokenizer.json", "lossless": True},
+        "tokenizer": {"fingerprint": "f", "vocab_size": 258, **special, "file": "tokenizer.json", "inexact": 0},
         "pack": {"seq_length": ROW_LENGTH - 1, "row_length": ROW_LENGTH, "method": "concat", "layout": "compact"},
         "inputs": {"files": 2, "bytes": 100, "records": 8, "list": "inputs.parquet", "texts_xxh3": "0" * 32},
         "ledger": {

@@ -23,6 +23,7 @@ def table(names: list[str]) -> pa.Table:
             "tokens": 3,
             "text_bytes": 5,
             "text_xxh3": bytes([k]) * 16,
+            "exact": k % 2 == 0,
             "rows": [k, k + 1],
             "offset": k,
         }

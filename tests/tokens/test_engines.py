@@ -16,8 +16,8 @@ from dataprep.runtime.parts import content_hashes
 from dataprep.tokens.config import TokenizerConfig, TrainTokenizer
 from dataprep.tokens.encoding import TokenBatch
 from dataprep.tokens.engines import (
-    CheckedEngine,
     Checks,
+    Encoder,
     EngineDiffers,
     EngineFails,
     EngineUnusable,
@@ -75,14 +75,14 @@ def cut_apart(text: str, ids: list[int]) -> list[int]:
     return [72, 105] if text == "Hi" else ids
 
 
-def checked(tokenizer: Tokenizer, engine: object, check_every: int, *, spelled: bool = True) -> CheckedEngine:
+def watched(tokenizer: Tokenizer, engine: object | None, check_every: int, *, spelled: bool = True) -> Encoder:
     spelling = spelling_of(json.loads(tokenizer.json)) if spelled else None
-    return CheckedEngine(tokenizer, engine, check_every, spelling)  # type: ignore[arg-type]
+    return Encoder(tokenizer, engine, check_every, spelling)  # type: ignore[arg-type]
 
 
-def encode(engine: CheckedEngine, texts: list[str]) -> TokenBatch:
+def encode(encoder: Encoder, texts: list[str]) -> TokenBatch:
     array = pa.array(texts, pa.large_string())
-    return engine.encode(array, content_hashes(array))
+    return encoder.encode(array, content_hashes(array)).tokens
 
 
 def hashed(text: str) -> str:
@@ -95,68 +95,68 @@ def merging() -> Tokenizer:
 
 
 def test_equal_ids_are_passed_on_with_their_borders() -> None:
-    engine = checked(TRAINED, Double(TRAINED, lambda text, ids: ids), NEVER)
-    found, expected = encode(engine, TEXTS), TRAINED.encode(TEXTS)
+    encoder = watched(TRAINED, Double(TRAINED, lambda text, ids: ids), NEVER)
+    found, expected = encode(encoder, TEXTS), TRAINED.encode(TEXTS)
     assert found.ids.tolist() == expected.ids.tolist()
     assert found.offsets.tolist() == expected.offsets.tolist()
-    assert engine.checks == Checks(documents=100, spelled=100, compared=0)
+    assert encoder.checks == Checks(documents=100, spelled=100, compared=0)
 
 
 def test_one_changed_id_is_found_in_the_spelling_of_its_document() -> None:
     texts = [f"{text} {number}" for number, text in enumerate(TEXTS)]
-    engine = checked(TRAINED, Double(TRAINED, last_changed(texts[42])), NEVER)
+    encoder = watched(TRAINED, Double(TRAINED, last_changed(texts[42])), NEVER)
     with pytest.raises(EngineDiffers) as caught:
-        encode(engine, texts)
+        encode(encoder, texts)
     assert caught.value.texts == (hashed(texts[42]),)
 
 
 def test_other_tokens_for_the_same_bytes_are_found_by_the_reference() -> None:
     tokenizer = merging()
-    assert encode(checked(tokenizer, Double(tokenizer, cut_apart), NEVER), ["Hi"]).ids.tolist() == [72, 105, 257]
+    assert encode(watched(tokenizer, Double(tokenizer, cut_apart), NEVER), ["Hi"]).ids.tolist() == [72, 105, 257]
     with pytest.raises(EngineDiffers) as caught:
-        encode(checked(tokenizer, Double(tokenizer, cut_apart), 1), ["Hi", "Ho"])
+        encode(watched(tokenizer, Double(tokenizer, cut_apart), 1), ["Hi", "Ho"])
     assert caught.value.texts == (hashed("Hi"),)
 
 
 def test_the_documents_that_are_compared_are_chosen_by_the_hash_of_their_text() -> None:
     texts = [f"text {number}" for number in range(300)]
     chosen = sum(int(hashed(text)[:16], 16) % 7 == 0 for text in texts)
-    engine = checked(TRAINED, Double(TRAINED, lambda text, ids: ids), 7)
-    encode(engine, texts[:100])
-    encode(engine, texts[100:])
-    assert engine.checks == Checks(documents=300, spelled=300, compared=chosen)
+    encoder = watched(TRAINED, Double(TRAINED, lambda text, ids: ids), 7)
+    encode(encoder, texts[:100])
+    encode(encoder, texts[100:])
+    assert encoder.checks == Checks(documents=300, spelled=300, compared=chosen)
 
 
 def test_a_sliced_batch_is_compared_by_its_own_hashes() -> None:
     texts = pa.array([f"text {number}" for number in range(300)], pa.large_string())
-    engine = checked(TRAINED, Double(TRAINED, lambda text, ids: ids), 7)
-    engine.encode(texts.slice(200), content_hashes(texts).slice(200))
+    encoder = watched(TRAINED, Double(TRAINED, lambda text, ids: ids), 7)
+    encoder.encode(texts.slice(200), content_hashes(texts).slice(200))
     chosen = sum(int(hashed(text)[:16], 16) % 7 == 0 for text in texts.to_pylist()[200:])
-    assert engine.checks.compared == chosen
+    assert encoder.checks.compared == chosen
 
 
 def test_without_a_spelling_only_the_chosen_are_compared() -> None:
-    engine = checked(TRAINED, Double(TRAINED, last_changed("b")), NEVER, spelled=False)
-    assert len(encode(engine, ["a", "b"])) == 2
-    assert engine.checks == Checks(documents=2, spelled=0, compared=0)
+    encoder = watched(TRAINED, Double(TRAINED, last_changed("b")), NEVER, spelled=False)
+    assert len(encode(encoder, ["a", "b"])) == 2
+    assert encoder.checks == Checks(documents=2, spelled=0, compared=0)
 
 
 def test_what_does_not_spell_its_text_but_equals_the_reference_is_right() -> None:
     tokenizer = load(byte_level([], EOS_PAD, normalizer={"type": "NFC"}))
     # A spelling that does not know of the normaliser takes the composed text for another one.
-    engine = checked(tokenizer, Double(tokenizer, lambda text, ids: ids), NEVER)
-    engine.spelling = spelling_of(json.loads(byte_level([], EOS_PAD)))
-    assert encode(engine, ["e\u0301", "e"]).ids.tolist() == [0xC3, 0xA9, 256, 101, 256]
-    assert engine.checks == Checks(documents=2, spelled=1, compared=1)
+    encoder = watched(tokenizer, Double(tokenizer, lambda text, ids: ids), NEVER)
+    encoder.spelling = spelling_of(json.loads(byte_level([], EOS_PAD)))
+    assert encode(encoder, ["e\u0301", "e"]).ids.tolist() == [0xC3, 0xA9, 256, 101, 256]
+    assert encoder.checks == Checks(documents=2, spelled=1, compared=1)
 
 
 def test_texts_an_engine_fails_at_are_encoded_by_the_reference() -> None:
     def fail(text: str, ids: list[int]) -> list[int]:
         raise EngineFails("out of memory")
 
-    engine = checked(TRAINED, Double(TRAINED, fail), 1)
-    assert encode(engine, TEXTS).ids.tolist() == TRAINED.encode(TEXTS).ids.tolist()
-    assert engine.checks == Checks(failed=100)
+    encoder = watched(TRAINED, Double(TRAINED, fail), 1)
+    assert encode(encoder, TEXTS).ids.tolist() == TRAINED.encode(TEXTS).ids.tolist()
+    assert encoder.checks == Checks(failed=100)
     with pytest.raises(EngineUnusable, match="double 1 failed: out of memory"):
         prove(TRAINED, Double(TRAINED, fail), TEXTS, TRAINED.encode_plain(TEXTS))  # type: ignore[arg-type]
 
@@ -194,3 +194,22 @@ FAST = Fastokens(TRAINED.json)
 def test_a_tokenizer_it_cannot_open_is_said_to_be_unusable() -> None:
     with pytest.raises(EngineUnusable, match="cannot open this tokenizer"):
         Fastokens(b'{"model": {"type": "nothing"}}')
+
+
+NFC = load(byte_level([], EOS_PAD, normalizer={"type": "NFC"}))
+LOWER = load(byte_level([], EOS_PAD, normalizer={"type": "Lowercase"}))
+
+
+@pytest.mark.parametrize("engine", [None, Double(NFC, lambda text, ids: ids)])
+def test_a_document_is_exact_if_its_tokens_decode_to_its_very_text(engine: Double | None) -> None:
+    texts = pa.array(["caf\u00e9", "cafe\u0301", ""], pa.large_string())
+    encoder = watched(NFC, engine, NEVER)
+    assert encoder.encode(texts, content_hashes(texts)).exact.tolist() == [True, False, True]
+    assert encoder.checks == (Checks() if engine is None else Checks(documents=3, spelled=2))
+
+
+def test_without_a_spelling_exact_is_what_decodes_to_its_text() -> None:
+    texts = pa.array(["Hi", "hi", ""], pa.large_string())
+    encoder = watched(LOWER, None, NEVER)
+    assert encoder.spelling is None
+    assert encoder.encode(texts, content_hashes(texts)).exact.tolist() == [False, True, True]

@@ -101,12 +101,6 @@ def test_decoding_hides_special_tokens_unless_asked() -> None:
     assert tokenizer.decode([72, 105, 256, 257], show_special=True) == "Hi<|endoftext|><|pad|>"
 
 
-def test_a_normaliser_that_changes_a_text_is_not_lossless_for_it() -> None:
-    tokenizer = load(byte_level([], EOS_PAD, normalizer={"type": "NFC"}))
-    for texts, lossless in ((["caf\u00e9", ""], True), (["fine", "cafe\u0301"], False)):
-        assert tokenizer.is_lossless(texts, tokenizer.encode_plain(texts)) is lossless
-
-
 def test_padding_truncation_and_dropout_of_the_file_are_off() -> None:
     truncation = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
     padding = {"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": None}

@@ -31,7 +31,7 @@ from dataprep.shards.layout import Layout
 from dataprep.step import Step
 from dataprep.storage import disk_errors
 from dataprep.tokens.config import PackConfig
-from dataprep.tokens.engines import REFERENCE, CheckedEngine, Checks, EngineDiffers, EngineUnusable, Fastokens
+from dataprep.tokens.engines import REFERENCE, Encoder, EngineDiffers, EngineUnusable, Fastokens
 from dataprep.tokens.packing import Packed, document_rows, pack_concat, shuffle_rows
 from dataprep.tokens.special import SpecialTokens
 from dataprep.tokens.spelling import Spelling, spelling_of
@@ -46,7 +46,6 @@ class EngineUse:
 
     name: str
     check_every: int
-    lossless: bool
     trust: Trust
 
 
@@ -76,36 +75,34 @@ class Emit:
 
         A fast engine that gives other ids is reported to `engine.trust`, and the shard begun anew with the reference.
         """
-        tokenizer = _opened(self.tokenizer_json, self.special)
-        engine = self._fast_engine(tokenizer)
+        tokenizer, spelling = _opened(self.tokenizer_json, self.special)
+        engine = self._fast_engine()
         if engine is not None:
             try:
-                return self._emit(tokenizer, engine)
+                return self._emit(Encoder(tokenizer, engine, self.engine.check_every, spelling))
             except EngineDiffers as error:
                 self.engine.trust.withdraw(self.engine.name, self.shard.stem, error.texts)
-        return self._emit(tokenizer, None)
+        return self._emit(Encoder(tokenizer, None, self.engine.check_every, spelling))
 
-    def _fast_engine(self, tokenizer: Tokenizer) -> CheckedEngine | None:
+    def _fast_engine(self) -> Fastokens | None:
         use = self.engine
         if use.name == REFERENCE or use.name in use.trust.findings():
             return None
         try:
-            fast, spelling = _opened_fast(self.tokenizer_json)
+            fast = _opened_fast(self.tokenizer_json)
         except EngineUnusable:  # this machine lacks it
             return None
-        if fast.identity != use.name:
-            return None
-        return CheckedEngine(tokenizer, fast, use.check_every, spelling if use.lossless else None)
+        return fast if fast.identity == use.name else None
 
-    def _emit(self, tokenizer: Tokenizer, engine: CheckedEngine | None) -> Outcome:
+    def _emit(self, encoder: Encoder) -> Outcome:
         with rejected_table(self.dropped, DROPPED_SCHEMA) as dropped:
-            content = _Content(self, dropped, tokenizer, engine)
+            content = _Content(self, dropped, encoder)
             for drawn in draw(self.parts, self.removal_lists, self.low, self.high, REASON):
                 content.add(drawn)
         outputs: dict[Path, int | None] = {self.dropped: dropped.rows} if dropped.rows else {}
-        checks = Checks() if engine is None else engine.checks
-        name = REFERENCE if engine is None else self.engine.name
-        facts: dict[str, Any] = {"removed": content.removed, "engine": {"name": name, **asdict(checks)}}
+        name = REFERENCE if encoder.engine is None else self.engine.name
+        engine = {"name": name, **asdict(encoder.checks)}
+        facts: dict[str, Any] = {"removed": content.removed, "inexact": content.inexact, "engine": engine}
         if content.index:
             packed = content.packed()
             rows = self._write(packed)
@@ -132,25 +129,25 @@ class Emit:
 
 # A worker writes many shards by one tokenizer, whose file carries the id of the task that settled it.
 @lru_cache(maxsize=1)
-def _opened(path: Path, special: SpecialTokens) -> Tokenizer:
+def _opened(path: Path, special: SpecialTokens) -> tuple[Tokenizer, Spelling | None]:
     with disk_errors(path):
-        return open_settled(path.read_bytes(), special)
+        settled = path.read_bytes()
+    return open_settled(settled, special), spelling_of(json.loads(settled))
 
 
 @lru_cache(maxsize=1)
-def _opened_fast(path: Path) -> tuple[Fastokens, Spelling | None]:
+def _opened_fast(path: Path) -> Fastokens:
     with disk_errors(path):
-        settled = path.read_bytes()
-    return Fastokens(settled), spelling_of(json.loads(settled))
+        return Fastokens(path.read_bytes())
 
 
 class _Content:
     """The tokens of a shard and the index of its documents, gathered batch by batch."""
 
-    def __init__(self, job: Emit, dropped: Table, tokenizer: Tokenizer, engine: CheckedEngine | None) -> None:
+    def __init__(self, job: Emit, dropped: Table, encoder: Encoder) -> None:
         self.job = job
-        self.tokenizer = tokenizer
-        self.engine = engine
+        self.encoder = encoder
+        self.inexact = 0
         self.dropped = dropped
         self.tallies: list[Mapping[str, Tally]] = []
         self.edits: Counter[str] = Counter()
@@ -177,10 +174,10 @@ class _Content:
             return
         text = batch.column("text")
         hashes = content_hashes(text)
-        engine = self.engine
-        tokens = self.tokenizer.encode(text.to_pylist()) if engine is None else engine.encode(text, hashes)
-        lengths = np.diff(tokens.offsets)
-        self._ids.append(tokens.ids)
+        encoded = self.encoder.encode(text, hashes)
+        lengths = np.diff(encoded.tokens.offsets)
+        self.inexact += int((~encoded.exact).sum())
+        self._ids.append(encoded.tokens.ids)
         self._lengths.append(lengths)
         _, offsets = utf8_buffers(text)
         columns = {
@@ -188,6 +185,7 @@ class _Content:
             "tokens": pa.array(lengths.astype(np.int32)),
             "text_bytes": pa.array(np.diff(offsets)),
             "text_xxh3": hashes,
+            "exact": pa.array(encoded.exact),
         }
         self.index.append(pa.RecordBatch.from_pydict(columns))
 
@@ -197,7 +195,7 @@ class _Content:
         np.cumsum(np.concatenate(self._lengths), out=offsets[1:])
         ids = np.concatenate(self._ids)
         self._ids.clear()
-        packed = pack_concat(ids, offsets, self.job.pack.seq_length + 1, self.tokenizer.pad_id)
+        packed = pack_concat(ids, offsets, self.job.pack.seq_length + 1, self.encoder.tokenizer.pad_id)
         return shuffle_rows(packed, self.job.seed, self.job.shard.name)
 
     def table(self, packed: Packed) -> pa.Table:

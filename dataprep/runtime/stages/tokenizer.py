@@ -27,7 +27,7 @@ from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
 
 STAGE = "tokenizer"
-# Enough text for bytes per token to within a percent or so, and for a first proof that decoding loses nothing.
+# Enough text for bytes per token to within a percent or so, and for a first proof of the engine.
 MEASURED_BYTES = 2 << 20
 
 
@@ -45,7 +45,7 @@ class SettleTokenizer:
     def run(self) -> Outcome:
         """Write the tokenizer.json that goes with the shards.
 
-        Facts: its special tokens and fingerprint; tokens, text_bytes and lossless of the sample; the engine to use.
+        Facts: its special tokens and fingerprint; tokens and text_bytes of the sample; the engine to use.
         Raises ConfigError if the configuration insists on an engine that does not prove itself.
         """
         tokenizer = load_tokenizer(self.config, self._source())
@@ -57,7 +57,6 @@ class SettleTokenizer:
             "fingerprint": tokenizer.fingerprint,
             "tokens": len(tokenizer.bordered(plain).ids),
             "text_bytes": sum(len(text.encode()) for text in texts),
-            "lossless": tokenizer.is_lossless(texts, plain),
             "engine": self._engine(tokenizer, texts, plain),
         }
         return Outcome({self.json: None}, facts=facts)
