@@ -14,11 +14,21 @@ from dataprep.tokens.config import PackConfig, TokenizerConfig
 
 # MindRecord refuses these in a file name; white space breaks its file lists.
 FORBIDDEN_IN_NAME = "\\/:*?\"<>|&';`"
+# File systems allow 255; a number, endings and the marks of an unfinished file are put around it.
+_MAX_NAME_BYTES = 180
 DEFAULT_SHARD_TOKENS = 50_000_000
 
 
 def _tokens_unless_bytes(data: dict[str, Any]) -> int | None:
     return DEFAULT_SHARD_TOKENS if data.get("shard_bytes") is None else None
+
+
+def _shows(letter: str) -> bool:
+    return letter.isprintable() and not letter.isspace()
+
+
+def _kind(letter: str) -> str:
+    return "white space" if letter.isspace() else f"U+{ord(letter):04X}"
 
 
 class DedupConfig(Frozen):
@@ -103,10 +113,12 @@ class Pipeline(Frozen):
     def _names_files(cls, name: str) -> str:
         if not name:
             raise ValueError("must not be empty")
-        bad = sorted({letter for letter in name if letter in FORBIDDEN_IN_NAME or letter.isspace()})
+        bad = sorted({letter for letter in name if letter in FORBIDDEN_IN_NAME or not _shows(letter)})
         if bad:
-            held = " ".join("white space" if letter.isspace() else letter for letter in bad)
+            held = " ".join(letter if _shows(letter) else _kind(letter) for letter in bad)
             raise ValueError(f"{name!r} cannot begin a shard's file name: it holds {held}")
+        if len(name.encode()) > _MAX_NAME_BYTES:
+            raise ValueError(f"is longer than {_MAX_NAME_BYTES} bytes, and begins every shard's file name")
         return name
 
     @field_validator("steps")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import pyarrow as pa
 from pydantic import ByteSize, Field
@@ -17,7 +17,9 @@ Compression = Literal["none", "gz", "zst", "bz2", "xz"]
 class Input(Frozen):
     """Files of one kind, and how their records map to documents."""
 
-    path: str | tuple[str, ...] = Field(description="File, folder or glob (** crosses folders), or a list of them.")
+    path: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="File, folder or glob (** crosses folders), or a list of them."
+    )
     include: tuple[str, ...] = Field((), description="Keep only files matching one of these globs, relative to path.")
     exclude: tuple[str, ...] = Field((), description="Leave out files matching one of these globs, relative to path.")
     source: str | None = Field(None, description="Source label; default: the folder's or file's name.", min_length=1)

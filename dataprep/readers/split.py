@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, ConfigErrors
 from dataprep.readers.formats import file_kind
 from dataprep.readers.inputs import FileRange, Input, Split
 from dataprep.readers.parquet import row_group_bytes
@@ -34,16 +34,32 @@ class _Part:
     size: int
 
 
-def plan_splits(inputs: Sequence[Input], base: Path, *, split_bytes: int, limit: int | None) -> tuple[Split, ...]:
+def plan_splits(
+    inputs: Sequence[Input],
+    base: Path,
+    *,
+    split_bytes: int,
+    limit: int | None,
+    leave_out: Callable[[str], bool] | None = None,
+) -> tuple[Split, ...]:
     """Find the files of all inputs and cut them into splits of about `split_bytes` of file.
 
     Plain JSONL and plain text by lines are cut into byte ranges, Parquet into row groups; small files of one input
     share a split; compressed files stay whole. With `limit`, each input (each default
     label of its paths) is one split of at most that many records.
-    Raises ConfigError for a path that matches nothing, a file nobody can read, and a file two inputs read alike.
+    Files whose path without links `leave_out` is true of are passed over. Raises ConfigErrors for the paths that match
+    nothing, ConfigError for a file nobody can read and a file two inputs read alike.
     """
     base = absolute(base)
-    files = [file for index, entry in enumerate(inputs) for file in _files(index, entry, base)]
+    files: list[_File] = []
+    faults: list[ConfigError] = []
+    for index, entry in enumerate(inputs):
+        try:
+            files += _files(index, entry, base, leave_out)
+        except ConfigError as error:
+            faults.append(error)
+    if faults:
+        raise ConfigErrors(faults) if len(faults) > 1 else faults[0]
     files.sort(key=lambda file: (file.source, file.planned.name))
     _refuse_doubles(files)
     if limit is not None:
@@ -55,12 +71,14 @@ def plan_splits(inputs: Sequence[Input], base: Path, *, split_bytes: int, limit:
     return tuple(_numbered(groups, limit))
 
 
-def _files(index: int, entry: Input, base: Path) -> list[_File]:
+def _files(index: int, entry: Input, base: Path, leave_out: Callable[[str], bool] | None) -> list[_File]:
     """The files of one input; one that several of its paths match, or several links lead to, comes once."""
     found: dict[str, tuple[str, str, str]] = {}
     for path in (entry.path,) if isinstance(entry.path, str) else entry.path:
         for candidate in _candidates(index, entry, path, base):
             real = os.path.realpath(candidate[2])
+            if leave_out is not None and leave_out(real):
+                continue
             found[real] = min(found.get(real, candidate), candidate)
     return [_File(label, _stat(path, name), _labelled(entry, label), index) for label, name, path in found.values()]
 

@@ -6,20 +6,24 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import xxhash
 
-from dataprep.errors import EnvironmentFailure
-from dataprep.shards.manifest import FILE_NAME
+from dataprep.errors import ConfigError, EnvironmentFailure, PipelineError
+from dataprep.shards.manifest import FILE_NAME, load_manifest
 from dataprep.storage import disk_errors
 
 # What a run may write into its output directory besides shards; stale files there belong to an earlier run of it.
 _TABLES = ("documents", "dropped", "quarantine")
 _WORK = ("ledger", "parts", "removals", "tokenizer", "distrusted")
+_FILES = (FILE_NAME, "inputs.parquet", "tokenizer.json")
+_PLACE = r"\d{5,}-of-\d{5,}"
+# Says that a run has taken the directory: what it is about to write or clear there is no stranger's.
+_MARKER = ".dataprep"
 # As storage.atomic_path names them: the final name and the writer's process id.
 _LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
 
@@ -51,6 +55,10 @@ class RunPaths:
     def manifest(self) -> Path:
         """The file whose presence makes the shard set finished."""
         return self.output / FILE_NAME
+
+    def taken(self) -> bool:
+        """Whether a run has been here, so that what it owns is its own work."""
+        return (self.output / _MARKER).exists() or self.manifest.exists()
 
     def part_stem(self, task_id: str) -> Path:
         """Stem of the part files of one prepare task."""
@@ -100,6 +108,7 @@ def locked(paths: RunPaths) -> Iterator[None]:
                 directory.mkdir(parents=True, exist_ok=True)
                 descriptors.append(os.open(directory, os.O_RDONLY))
                 _lock(descriptors[-1], directory)
+                (directory / _MARKER).touch()
         yield
     finally:
         for descriptor in descriptors:
@@ -113,6 +122,41 @@ def _lock(descriptor: int, directory: Path) -> None:
         raise EnvironmentFailure(
             "another run is using this directory", where=str(directory), mend="wait for it or choose another directory"
         ) from error
+
+
+def owned_by(paths: RunPaths) -> Callable[[str], bool]:
+    """A function that tells of a path without links (`os.path.realpath`) whether a run writes it, or clears it away."""
+    output, work = (os.path.realpath(directory) for directory in (paths.output, paths.work))
+    files = {f"{output}/{name}" for name in (*_FILES, _MARKER)} | {f"{work}/{_MARKER}"}
+    folders = (f"{output}/{paths.scratch.name}/", *(f"{work}/{name}/" for name in _WORK))
+    tables = {f"{output}/{name}" for name in _TABLES}
+    shard, table = _shard_name(paths.name), _table_name(paths.name)
+
+    def owns(path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        if path in files or path.startswith(folders):
+            return True
+        return bool((folder == output and shard.fullmatch(name)) or (folder in tables and table.fullmatch(name)))
+
+    return owns
+
+
+def refuse_strangers(paths: RunPaths) -> None:
+    """Raise ConfigError if a run would write over, or clear away, what no run has put there."""
+    for directory, names in ((paths.output, _FILES), (paths.work, _WORK)):
+        if (directory / _MARKER).exists() or (directory == paths.output and _is_manifest(paths)):
+            continue
+        found = [name for name in names if os.path.lexists(directory / name)]
+        if found:
+            what = f"holds {', '.join(found)}, which no run of this tool has put there and a run would replace"
+            raise ConfigError(what, where=str(directory), mend="choose another folder, an empty one is best")
+
+
+def _is_manifest(paths: RunPaths) -> bool:
+    try:
+        return bool(load_manifest(paths.output))
+    except PipelineError:
+        return False
 
 
 def clear_leftovers(paths: RunPaths) -> None:
@@ -135,11 +179,17 @@ def clear_work(paths: RunPaths) -> None:
                 shutil.rmtree(paths.work / name)
 
 
+def _shard_name(name: str) -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(name)}-{_PLACE}\.mindrecord(\.db)?")
+
+
+def _table_name(name: str) -> re.Pattern[str]:
+    return re.compile(rf"({re.escape(name)}-{_PLACE}|prepare-.+|emit-{_PLACE})\.parquet")
+
+
 def clear_stale(paths: RunPaths, listed: set[str]) -> None:
     """Remove the shards and tables that an earlier, unfinished run left and the manifest does not list."""
-    numbered = re.escape(paths.name) + r"-\d{5,}-of-\d{5,}"
-    shard = re.compile(numbered + r"\.mindrecord(\.db)?")
-    table = re.compile(rf"({numbered}|prepare-.+|emit-\d{{5,}}-of-\d{{5,}})\.parquet")
+    shard, table = _shard_name(paths.name), _table_name(paths.name)
     with disk_errors(paths.output):
         ours = [path for path in sorted(paths.output.glob("*")) if shard.fullmatch(path.name)]
         for name in _TABLES:

@@ -150,9 +150,9 @@ def _sources(emitted: Sequence[TaskRecord]) -> dict[str, dict[str, int]]:
 
 
 def _shard(record: TaskRecord, output: Path) -> dict[str, Any]:
-    pair = [written for written in record.outputs if ".mindrecord" in Path(written.path).name]
-    shard, db = sorted(pair, key=lambda written: written.path)
-    index = next(written for written in record.outputs if Path(written.path).parent.name == "documents")
+    by_place = {_table(written, output): written for written in record.outputs}
+    index = by_place["documents"]
+    shard, db = sorted((w for w in record.outputs if not _table(w, output)), key=lambda written: written.path)
     sources = record.facts["sources"].values()
     return {
         "file": _relative(shard, output),
@@ -177,13 +177,20 @@ def _listed(output: Path, records: Sequence[TaskRecord]) -> list[dict[str, Any]]
         {"path": _relative(written, output), "bytes": written.bytes, "xxh3": written.xxh3, "rows": written.rows}
         for record in records
         for written in record.outputs
-        if Path(written.path).parent.name in ("dropped", "quarantine")
+        if _table(written, output) in ("dropped", "quarantine")
     ]
     for name in (INPUTS_FILE, TOKENIZER_FILE):
         path = output / name
         rows = pq.read_metadata(path).num_rows if name == INPUTS_FILE else None
         tables.append({"path": name, "bytes": path.stat().st_size, "xxh3": storage.hash_file(path), "rows": rows})
     return sorted(tables, key=lambda table: str(table["path"]))
+
+
+def _table(written: Output, output: Path) -> str:
+    """The folder of a table in the output directory; empty for a shard and its index, which lie in it directly."""
+    path = Path(written.path)
+    folder = path.relative_to(output).parent if path.is_relative_to(output) else None
+    return "elsewhere" if folder is None else folder.as_posix().removeprefix(".")
 
 
 def _relative(written: Output, output: Path) -> str:

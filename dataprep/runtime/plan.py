@@ -15,10 +15,10 @@ from dataprep.config.canonical import hashed_config
 from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import Pipeline
 from dataprep.dedup.exact import key_ranges
-from dataprep.errors import ConfigError
 from dataprep.readers.inputs import Split
 from dataprep.readers.split import plan_splits
-from dataprep.runtime.directories import RunPaths, file_stem
+from dataprep.runtime.checks import check_labels, check_layout, check_paths
+from dataprep.runtime.directories import RunPaths, file_stem, owned_by
 from dataprep.runtime.draw import DrawnPart
 from dataprep.runtime.ledger import TaskRecord
 from dataprep.runtime.parts import ORDER_END, Part
@@ -41,7 +41,10 @@ _COPIES_OF_A_DOCUMENT = 10
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A checked pipeline with its splits; `config` is what decides bytes, `identity` also knows the input files."""
+    """A checked pipeline with its splits; `config` is what decides bytes, `identity` also knows the input files.
+
+    `step_files` and `tokenizer_files` are the configured files that decide bytes too, each with its xxh3-128.
+    """
 
     pipeline: Pipeline
     paths: RunPaths
@@ -49,30 +52,33 @@ class Plan:
     config: dict[str, Any]
     identity: str
     step_files: Mapping[str, str]
+    tokenizer_files: Mapping[str, str]
 
 
 def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
-    """Find the inputs and cut them into splits.
-
-    Raises ConfigError for inputs and files of steps that are not there, and for rows or shards that cannot be written.
-    """
+    """Find the inputs and cut them into splits. Raises ConfigErrors with everything that would stop the run later."""
     pipeline = loaded.pipeline
-    _layout(pipeline)
-    splits = plan_splits(pipeline.inputs, loaded.base, split_bytes=pipeline.run.split_bytes, limit=limit)
-    steps = (step for step in pipeline.steps if isinstance(step, Step))
-    step_files = {str(path): _hash_step_file(path) for step in steps for path in step.files()}
+    paths = RunPaths(pipeline.run.work_dir, pipeline.output.path, pipeline.name)
+    check_paths(loaded, paths)
+    splits = plan_splits(
+        pipeline.inputs,
+        loaded.base,
+        split_bytes=pipeline.run.split_bytes,
+        limit=limit,
+        # Of earlier runs: what they wrote is no input, even if it lies below one.
+        leave_out=owned_by(paths) if paths.taken() else None,
+    )
+    check_labels(loaded, splits)
+    check_layout(loaded, lambda: _layout(pipeline))
+    steps = [step for step in pipeline.steps if isinstance(step, Step)]
+    step_files = {str(path): hash_file(path) for step in steps for path in step.files()}
+    tokenizer_files = {str(path): hash_file(path) for path in pipeline.tokenizer.files()}
     config = hashed_config(pipeline, loaded.base)
     if limit is not None:
         config["limit"] = limit
-    paths = RunPaths(pipeline.run.work_dir, pipeline.output.path, pipeline.name)
-    identity = hash_value([config, [_split_identity(split) for split in splits], sorted(step_files.items())])
-    return Plan(pipeline, paths, splits, config, identity, step_files)
-
-
-def _hash_step_file(path: Path) -> str:
-    if not path.is_file():
-        raise ConfigError("no such file", where=str(path), mend="mend the path in the step that names it")
-    return hash_file(path)
+    contents = [sorted(step_files.items()), sorted(tokenizer_files.values())]
+    identity = hash_value([config, [_split_identity(split) for split in splits], *contents])
+    return Plan(pipeline, paths, splits, config, identity, step_files, tokenizer_files)
 
 
 def _split_identity(split: Split) -> dict[str, Any]:
@@ -126,7 +132,11 @@ def _prepare_task(plan: Plan, split: Split) -> Task:
         quarantine=plan.paths.quarantine(stem),
     )
     memory = WORKER_BYTES + 4 * pipeline.run.part_bytes + _COPIES_OF_A_DOCUMENT * split.input.max_doc_bytes
-    return Task(prepare.STAGE, split.key, identity, job, split.size, memory)
+    return Task(prepare.STAGE, split.key, identity, job, split.size, memory, _files_of(plan, pipeline.prepare_steps))
+
+
+def _files_of(plan: Plan, steps: Sequence[Step]) -> dict[str, str]:
+    return {str(path): plan.step_files[str(path)] for step in steps for path in step.files()}
 
 
 def parts_of(records: Sequence[TaskRecord]) -> list[DrawnPart]:
@@ -172,8 +182,8 @@ class Kept:
     bytes: list[int]
 
 
-def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
-    """The one task that settles the tokenizer; `source_hash` is that of the configured tokenizer.json."""
+def tokenizer_task(plan: Plan, kept: Kept) -> Task:
+    """The one task that settles the tokenizer."""
     pipeline = plan.pipeline
     total = sum(kept.bytes)
     identity = task_id(
@@ -181,7 +191,7 @@ def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
         "tokenizer",
         config=pipeline.tokenizer.shaping,
         engine=[pipeline.tokenizer.engine, fastokens_version()],
-        source=source_hash,
+        source=sorted(plan.tokenizer_files.values()),
         kept=kept.hashes,
         steps=_steps_identity(plan, pipeline.emit_steps),
         work=str(plan.paths.work),
@@ -198,7 +208,8 @@ def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
     # Learning takes about 14 bytes of memory a byte of text.
     memory = WORKER_BYTES + 14 * (min(total, trained.sample_bytes) if trained else 0)
     size = min(total, trained.sample_bytes if trained else tokenizer.MEASURED_BYTES)
-    return Task(tokenizer.STAGE, "tokenizer", identity, job, size, memory)
+    files = {**plan.tokenizer_files, **_files_of(plan, pipeline.emit_steps)}
+    return Task(tokenizer.STAGE, "tokenizer", identity, job, size, memory, files)
 
 
 def trust_in(plan: Plan, settled: TaskRecord) -> Trust:
@@ -298,4 +309,4 @@ def _emit_task(
     )
     # Text joined and drawn from, then its tokens flat, as rows and as shuffled rows.
     memory = WORKER_BYTES + 3 * size + 3 * 4 * target_tokens(pipeline)
-    return Task(emit.STAGE, key, identity, job, size, memory)
+    return Task(emit.STAGE, key, identity, job, size, memory, _files_of(plan, pipeline.emit_steps))

@@ -34,7 +34,7 @@ from dataprep.runtime.plan import (
 )
 from dataprep.runtime.task import Task
 from dataprep.shards.manifest import Manifest, load_manifest
-from dataprep.storage import disk_errors, hash_file
+from dataprep.storage import disk_errors
 from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineUnusable, Fastokens
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.tokenizer_json import read_tokenizer_file
@@ -53,7 +53,7 @@ def run_pipeline(
     """
     started = time.time()
     plan = make_plan(loaded, limit)
-    source_hash = _check_tokenizer(plan)
+    _check_tokenizer(plan)
     with locked(plan.paths):
         finished = finished_set(plan, force)
         if finished is not None:
@@ -66,7 +66,7 @@ def run_pipeline(
             clear_work(plan.paths)
         stages = _Stages(plan, report)
         try:
-            done = _all_stages(plan, stages, source_hash)
+            done = _all_stages(plan, stages)
         finally:
             stages.executor.close()
         manifest = finish(plan, done, stages.run_facts(started))
@@ -86,12 +86,12 @@ def run_pipeline(
     return manifest
 
 
-def _all_stages(plan: Plan, stages: _Stages, source_hash: str | None) -> Finished:
+def _all_stages(plan: Plan, stages: _Stages) -> Finished:
     prepared = stages.run("prepare", prepare_tasks(plan))
     _check_bad(plan.pipeline.run, prepared)
     deduplicated = stages.run("dedup", dedup_tasks(plan, prepared))
     kept = _kept(prepared, deduplicated)
-    [settled] = stages.run("tokenizer", [tokenizer_task(plan, kept, source_hash)])
+    [settled] = stages.run("tokenizer", [tokenizer_task(plan, kept)])
     _tell_engine(plan, settled, stages.report)
     tasks = emit_tasks(plan, kept, settled)
     emitted = _trusted(plan, settled, stages, tasks, stages.run("emit", tasks))
@@ -127,15 +127,14 @@ def _kept(prepared: Sequence[TaskRecord], deduplicated: Sequence[TaskRecord]) ->
     return Kept(parts, paths, [*(part.part.xxh3 for part in parts), *(o.xxh3 for o in lists)], left.tolist())
 
 
-def _check_tokenizer(plan: Plan) -> str | None:
+def _check_tokenizer(plan: Plan) -> None:
     """Fail before the long part of the run, not after it, if the tokenizer cannot be used."""
     config = plan.pipeline.tokenizer
     if config.path is None:
-        return None
+        return
     tokenizer = load_tokenizer(config, read_tokenizer_file(config.path))
     if config.engine == FASTOKENS:
         _check_engine(tokenizer)
-    return hash_file(config.path)
 
 
 def _check_engine(tokenizer: Tokenizer) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dataprep import storage
+from dataprep.errors import EnvironmentFailure
 from dataprep.runtime.ledger import Ledger, Output, Tallies, TaskRecord
 
 
@@ -32,7 +33,10 @@ class Job(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A job with its identity. `id` hashes everything that can change the outputs; `bytes` is for progress."""
+    """A job with its identity. `id` hashes everything that can change the outputs; `bytes` is for progress.
+
+    `files` are configured files the job reads (a list of terms, a tokenizer), each with the xxh3-128 that is in `id`.
+    """
 
     stage: str
     key: str
@@ -40,11 +44,17 @@ class Task:
     job: Job
     bytes: int
     memory: int
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def execute(self, ledger: Path) -> TaskRecord:
-        """Run the job, hash its outputs and commit its ledger record."""
+        """Run the job, hash its outputs and commit its ledger record.
+
+        Raises EnvironmentFailure if one of `files` is not what it was when the run was planned.
+        """
         wall, cpu = time.monotonic(), time.process_time()
+        self._check_files()
         outcome = self.job.run()
+        self._check_files()
         record = TaskRecord(
             id=self.id,
             stage=self.stage,
@@ -61,6 +71,13 @@ class Task:
         )
         Ledger(ledger).commit(record)
         return record
+
+    def _check_files(self) -> None:
+        for path, planned in self.files.items():
+            if storage.hash_file(Path(path)) != planned:
+                raise EnvironmentFailure(
+                    "the file changed while the run was using it", where=path, mend="run again, with the file at rest"
+                )
 
 
 def _output(path: Path, rows: int | None) -> Output:

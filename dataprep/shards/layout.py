@@ -42,7 +42,9 @@ def page_and_header(row_length: int, rows_per_shard: int) -> Layout:
     while header_size < _HEADER_BYTES_FIXED + _HEADER_BYTES_A_PAGE * pages:
         header_size *= 2
     if header_size > _MAX_HEADER:
-        raise ConfigError(f"a shard of {rows_per_shard} rows is too large", mend="lower output.shard_tokens")
+        raise ConfigError(
+            f"a shard of {rows_per_shard} rows is too large", mend="lower output.shard_tokens, or max_doc_bytes"
+        )
     return Layout(page_size, header_size)
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, JsonValue, model_validator
 
 from dataprep.step import Frozen, PipelinePath
 
+# Ids are int32.
+_MAX_VOCABULARY = 2**31 - 1
+_Token = Annotated[str, Field(min_length=1)]
+DEFAULT_PAD = "<|pad|>"
+
 
 class TrainTokenizer(Frozen):
     """Train a byte-level BPE on the kept documents of this run."""
 
-    vocab_size: int = Field(32_000, ge=300, description="Tokens in all, special tokens included.")
+    vocab_size: int = Field(32_000, ge=300, le=_MAX_VOCABULARY, description="Tokens in all, special tokens included.")
     min_frequency: int = Field(2, ge=1, description="A pair must occur this often to be merged.")
     sample_bytes: ByteSize = Field(ByteSize(64 << 20), ge=1, description="Text to train on, drawn by seed.")
 
@@ -22,16 +28,20 @@ class TokenizerConfig(Frozen):
 
     path: PipelinePath | None = Field(None, description="A tokenizer.json (may be .zst compressed).")
     train: TrainTokenizer | None = Field(None, description="Train one in the run instead.")
-    add_special_tokens: tuple[str, ...] = Field((), description="Special tokens to add behind the vocabulary.")
-    eos: str = Field("<|endoftext|>", description="Ends every document.")
-    bos: str | None = Field(None, description="Begins every document, if given.")
-    pad: str | None = Field(None, description="Fills the last row of a shard; default: the tokenizer's pad token.")
+    add_special_tokens: tuple[_Token, ...] = Field((), description="Special tokens to add behind the vocabulary.")
+    eos: _Token = Field("<|endoftext|>", description="Ends every document.")
+    bos: _Token | None = Field(None, description="Begins every document, if given.")
+    pad: _Token | None = Field(None, description="Fills the last row of a shard; default: the tokenizer's pad token.")
     engine: Literal["auto", "hf", "fastokens"] = Field(
         "auto", description="Library that encodes; auto: fastokens where it proves to give the ids of hf."
     )
     check_every: int = Field(
         1000, ge=1, description="One document in so many is encoded by hf too, as proof while the run goes on."
     )
+
+    def files(self) -> tuple[Path, ...]:
+        """The files the tokenizer is read from."""
+        return () if self.path is None else (self.path,)
 
     @property
     def shaping(self) -> dict[str, JsonValue]:
@@ -42,6 +52,15 @@ class TokenizerConfig(Frozen):
     def _one_origin(self) -> TokenizerConfig:
         if (self.path is None) == (self.train is None):
             raise ValueError("give either path or train")
+        return self
+
+    @model_validator(mode="after")
+    def _pads_apart(self) -> TokenizerConfig:
+        pad = self.pad or DEFAULT_PAD
+        for key, name in (("eos", self.eos), ("bos", self.bos)):
+            # Of a tokenizer that exists, its file has more to say.
+            if self.train is not None and pad == name:
+                raise ValueError(f"pad and {key} are both {name!r}, but padding must be told from text by its id")
         return self
 
 

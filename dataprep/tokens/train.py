@@ -8,10 +8,9 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trai
 from tokenizers import Tokenizer as Backend
 
 from dataprep.errors import ConfigError
-from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.config import DEFAULT_PAD, TokenizerConfig
 from dataprep.tokens.cuts import DIGIT_GROUPS, GPT4_DIGITS_3, HAN_RUNS
 
-DEFAULT_PAD = "<|pad|>"
 # Ten Han characters or a deep indentation; longer merges are boilerplate learnt by heart.
 _LONGEST_TOKEN = 32
 

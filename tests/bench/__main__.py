@@ -20,7 +20,7 @@ from rich.console import Console
 from tests.bench.corpus import Corpus, cut, find_corpora, multiplied
 from tests.bench.figures import Figures, added_up, as_table, write_json
 from tests.bench.measure import PASSES, measured
-from tests.bench.stages import PREPARE, STAGES, TRAIN
+from tests.bench.stages import PREPARE, STAGES, TOKENIZE_FAST, TRAIN
 from tests.bench.whole import whole_run
 
 _DEFAULT = Path("..", "shared", "corpus")
@@ -103,7 +103,8 @@ def _train(run: _Bench, corpora: list[Corpus]) -> None:
 def _all_stages(run: _Bench, corpora: list[Corpus]) -> None:
     for stage in STAGES:
         for corpus in corpora:
-            run.stage(stage, stage, corpus, encoded_bytes=run.encoded_bytes)
+            passes = 1 if stage == TOKENIZE_FAST else PASSES
+            run.stage(stage, stage, corpus, encoded_bytes=run.encoded_bytes, passes=passes)
     for corpus in corpora:
         with run.scratch() as scratch:
             for label, figures in whole_run(corpus, run.tokenizer, scratch).items():

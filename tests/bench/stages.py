@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, product
@@ -19,14 +20,16 @@ from dataprep.readers import read_split
 from dataprep.readers.inputs import Input, Split
 from dataprep.readers.split import plan_splits
 from dataprep.runtime.draw import DrawnPart, draw
-from dataprep.runtime.parts import ORDER_END, Part, sort_part, write_part
+from dataprep.runtime.parts import ORDER_END, Part, content_hashes, sort_part, write_part
 from dataprep.runtime.stages.dedup import REASON
 from dataprep.runtime.stages.prepare import Prepare
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import page_and_header
 from dataprep.step import Step
 from dataprep.tokens.config import PackConfig, TokenizerConfig
+from dataprep.tokens.engines import Encoder, Fastokens
 from dataprep.tokens.packing import Packed, pack_concat, shuffle_rows
+from dataprep.tokens.spelling import spelling_of
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
@@ -41,6 +44,7 @@ STEP_SETTINGS: Mapping[str, dict[str, object]] = {
 _EOS, PAD = "<|endoftext|>", "<|pad|>"
 _PART_BYTES = 64 << 20
 PACK = PackConfig.model_validate({})
+CHECK_EVERY = 1000
 _ROW_LENGTH = PACK.seq_length + 1
 # So many times the encoded sample make a shard of millions of tokens, where opening the file weighs little.
 _REPEATS = 8
@@ -222,6 +226,16 @@ def _tokenize(job: Job) -> Timed:
     return Timed(lambda: tokenizer.encode(texts), size, len(texts))
 
 
+def _tokenize_fast(job: Job) -> Timed:
+    """As the emit task does it, checks and all. Once: these texts would be in the library's cache the next time."""
+    texts, size = _texts(job)
+    tokenizer = _open_tokenizer(job)
+    encoder = Encoder(tokenizer, Fastokens(tokenizer.json), CHECK_EVERY, spelling_of(json.loads(tokenizer.json)))
+    text = pa.array(texts, pa.large_string())
+    hashes = content_hashes(text)
+    return Timed(lambda: encoder.encode(text, hashes), size, len(texts))
+
+
 def _repeated(job: Job) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], int]:
     """Ids and offsets of the encoded sample several times over, and the text (bytes) they stand for."""
     texts, size = _texts(job)
@@ -255,6 +269,7 @@ def _write_shard(job: Job) -> Timed:
 
 
 TRAIN = "train tokenizer"
+TOKENIZE_FAST = "tokenize, fastokens"
 PREPARE = "prepare"
 # In the order of a run. `prepare` is the real task from reading to the part and its keys.
 STAGES: Mapping[str, Callable[[Job], Timed]] = {
@@ -267,7 +282,8 @@ STAGES: Mapping[str, Callable[[Job], Timed]] = {
     PREPARE: _prepare,
     "dedup join": _join,
     "draw": _draw,
-    "tokenize": _tokenize,
+    "tokenize, hf": _tokenize,
+    TOKENIZE_FAST: _tokenize_fast,
     "pack": _pack,
     "write shard": _write_shard,
 }

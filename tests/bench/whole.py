@@ -5,7 +5,7 @@ pack, shards. CPU seconds are the tasks' own from the manifest: starting Python 
 
 `run prepare + dedup`: these two stages alone. `run whole`: prepare, dedup and emit; a ready tokenizer is used, and the
 sample that the tokenizer stage encodes to measure it is left out. `run all but tokenizing`: the emit task is executed
-once more in a process where each call of `Tokenizer.encode` is timed; its CPU seconds less those calls, plus the
+once more in a process where each call of `Encoder.encode` is timed; its CPU seconds less those calls, plus the
 manifest's for prepare and dedup. Both terms of that difference come from one execution, for between two the noise of
 tokenizing would be as large as all the rest. `MB` is the text read, in all three.
 """
@@ -79,29 +79,28 @@ def _figures(read: Sequence[dict[str, Any]], stages: Sequence[dict[str, Any]]) -
 
 
 def _replay(folder: Path, tokenizer: Path) -> dict[str, float]:
-    """Execute the emit task over the run's parts: its CPU seconds outside `Tokenizer.encode`, and its tokens."""
+    """Execute the emit task over the run's parts: its CPU seconds outside `Encoder.encode`, and its tokens."""
     import pyarrow as pa
 
     import dataprep.kernels
     import dataprep.shards.mindrecord
-    from dataprep.tokens.encoding import TokenBatch
-    from dataprep.tokens.tokenizer import Tokenizer
+    from dataprep.tokens.engines import Encoded, Encoder
 
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     dataprep.kernels.warm()
-    encode = Tokenizer.encode
+    encode = Encoder.encode
     tokenizing = 0.0
 
-    def timed(self: Tokenizer, texts: Sequence[str]) -> TokenBatch:
+    def timed(self: Encoder, text: Any, hashes: Any) -> Encoded:
         nonlocal tokenizing
         start = time.process_time()
-        tokens = encode(self, texts)
+        encoded = encode(self, text, hashes)
         tokenizing += time.process_time() - start
-        return tokens
+        return encoded
 
     task = _emit_task(folder, tokenizer)
-    with patch.object(Tokenizer, "encode", timed):
+    with patch.object(Encoder, "encode", timed):
         record = task.execute(folder / "replay" / "ledger")
     return {"cpu_seconds": record.run["cpu_seconds"] - tokenizing, "tokens": record.facts["tokens"]}
 
@@ -112,11 +111,13 @@ def _emit_task(folder: Path, tokenizer: Path) -> Any:
     from dataprep.batch import text_bytes
     from dataprep.runtime.draw import DrawnPart
     from dataprep.runtime.parts import ORDER_END, Part
-    from dataprep.runtime.stages.emit import STAGE, Emit
+    from dataprep.runtime.stages.emit import STAGE, Emit, EngineUse
     from dataprep.runtime.task import Task
+    from dataprep.runtime.trust import Trust
     from dataprep.shards.layout import page_and_header
+    from dataprep.tokens.engines import REFERENCE
     from dataprep.tokens.special import SpecialTokens
-    from tests.bench.stages import PACK, PAD, SEED, tokenizer_config
+    from tests.bench.stages import CHECK_EVERY, PACK, PAD, SEED, tokenizer_config
 
     # One split made all parts, so that the order of their names is the order the removal lists count in.
     files = sorted(path for path in (folder / "work" / "parts").rglob("*.arrow") if ".keys." not in path.name)
@@ -138,6 +139,7 @@ def _emit_task(folder: Path, tokenizer: Path) -> Any:
         steps=(),
         tokenizer_json=folder / "shards" / "tokenizer.json",
         special=SpecialTokens(config.eos, config.bos, PAD),
+        engine=EngineUse(REFERENCE, CHECK_EVERY, Trust(replay / "distrusted", "")),
         pack=PACK,
         layout=page_and_header(PACK.seq_length + 1, size // PACK.seq_length + 1),
         seed=SEED,

@@ -72,7 +72,8 @@ def test_rows_that_no_page_holds_are_refused_before_anything_is_read(
     code, message = dataprep.fail(write_small(tmp_path), "--set", "pack.seq_length=100000000")
     assert (code, message) == (
         2,
-        "a row of 100000001 tokens does not fit a MindRecord page; lower pack.seq_length",
+        "--set pack.seq_length=100000000: a row of 100000001 tokens does not fit a MindRecord page; "
+        "lower pack.seq_length",
     )
     assert not (tmp_path / "work").exists()
 
