@@ -23,8 +23,8 @@ from dataprep.runtime.sample import Sample, measured, read_sample
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import BYTES_A_TOKEN
 from dataprep.step import Step
+from dataprep.tokens.kinds import read_source
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 
 __all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate"]
 
@@ -69,7 +69,10 @@ def estimate(loaded: LoadedPipeline, limit: int | None = None, *, replace: bool 
 
 def _tokenizer(pipeline: Pipeline) -> Tokenizer | None:
     config = pipeline.tokenizer
-    return None if config.path is None else load_tokenizer(config, read_tokenizer_file(config.path))
+    if config.path is None:
+        return None
+    source = read_source(config)
+    return load_tokenizer(config, source.json, source.marks)
 
 
 def _by_input(splits: Sequence[Split]) -> list[list[Split]]:

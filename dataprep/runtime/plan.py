@@ -171,13 +171,14 @@ class Kept:
 
 
 def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
-    """The one task that settles the tokenizer; `source_hash` is that of the configured tokenizer.json."""
+    """The one task that settles the tokenizer; `source_hash` is that of the files of the configured one."""
     pipeline = plan.pipeline
     total = sum(kept.bytes)
     identity = task_id(
         tokenizer.STAGE,
         "tokenizer",
-        config=pipeline.tokenizer.model_dump(mode="json", exclude={"path"}),
+        # A size that is only declared changes no id.
+        config=pipeline.tokenizer.model_dump(mode="json", exclude={"path", "vocab_size"}),
         source=source_hash,
         kept=kept.hashes,
         steps=_steps_identity(plan, pipeline.emit_steps),
@@ -259,7 +260,10 @@ def _emit_task(
         removals=kept.hashes,
         bounds=bounds,
         steps=_steps_identity(plan, pipeline.emit_steps),
-        tokenizer=[settled.outputs[0].xxh3, pipeline.tokenizer.model_dump(mode="json", exclude={"path", "train"})],
+        tokenizer=[
+            settled.outputs[0].xxh3,
+            pipeline.tokenizer.model_dump(mode="json", exclude={"path", "train", "vocab_size"}),
+        ],
         pack=pipeline.pack.model_dump(mode="json"),
         layout=[layout.page_size, layout.header_size],
         seed=pipeline.run.seed,
@@ -274,6 +278,7 @@ def _emit_task(
         steps=pipeline.emit_steps,
         tokenizer_json=Path(settled.outputs[0].path),
         special=SpecialTokens(**settled.facts["special"]),
+        allow_special=pipeline.tokenizer.allow_special,
         pack=pipeline.pack,
         layout=layout,
         seed=pipeline.run.seed,

@@ -33,9 +33,9 @@ from dataprep.runtime.plan import (
 )
 from dataprep.runtime.task import Task
 from dataprep.shards.manifest import Manifest, load_manifest
-from dataprep.storage import disk_errors, hash_file
+from dataprep.storage import disk_errors
+from dataprep.tokens.kinds import read_source, source_hash
 from dataprep.tokens.tokenizer import load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 
 # What is left to the operating system and the parent when the limit is ours to choose.
 _AUTO_MEMORY_SHARE = 0.8
@@ -51,7 +51,7 @@ def run_pipeline(
     """
     started = time.time()
     plan = make_plan(loaded, limit)
-    source_hash = _check_tokenizer(plan)
+    tokenizer_hash = _check_tokenizer(plan)
     with locked(plan.paths):
         finished = finished_set(plan, force)
         if finished is not None:
@@ -64,7 +64,7 @@ def run_pipeline(
             clear_work(plan.paths)
         stages = _Stages(plan, report)
         try:
-            done = _all_stages(plan, stages, source_hash)
+            done = _all_stages(plan, stages, tokenizer_hash)
         finally:
             stages.executor.close()
         manifest = finish(plan, done, stages.run_facts(started))
@@ -81,12 +81,14 @@ def run_pipeline(
     return manifest
 
 
-def _all_stages(plan: Plan, stages: _Stages, source_hash: str | None) -> Finished:
+def _all_stages(plan: Plan, stages: _Stages, tokenizer_hash: str | None) -> Finished:
     prepared = stages.run("prepare", prepare_tasks(plan))
     _check_bad(plan.pipeline.run, prepared)
     deduplicated = stages.run("dedup", dedup_tasks(plan, prepared))
     kept = _kept(prepared, deduplicated)
-    [settled] = stages.run("tokenizer", [tokenizer_task(plan, kept, source_hash)])
+    [settled] = stages.run("tokenizer", [tokenizer_task(plan, kept, tokenizer_hash)])
+    if not settled.facts["lossless"]:
+        stages.report(events.Note("decoding does not give every text back: the manifest says lossless: false"))
     emitted = stages.run("emit", emit_tasks(plan, kept, settled))
     return Finished(prepared, deduplicated, settled, emitted)
 
@@ -104,8 +106,9 @@ def _check_tokenizer(plan: Plan) -> str | None:
     config = plan.pipeline.tokenizer
     if config.path is None:
         return None
-    load_tokenizer(config, read_tokenizer_file(config.path))
-    return hash_file(config.path)
+    source = read_source(config)
+    load_tokenizer(config, source.json, source.marks)
+    return source_hash(source)
 
 
 def finished_set(plan: Plan, force: bool) -> Manifest | None:

@@ -8,6 +8,9 @@ from pydantic import ByteSize, Field, model_validator
 
 from dataprep.step import Frozen, PipelinePath
 
+Pattern = Literal["gpt2", "cl100k", "o200k", "llama3", "qwen"]
+DEFAULT_EOS = "<|endoftext|>"
+
 
 class TrainTokenizer(Frozen):
     """Train a byte-level BPE on the kept documents of this run."""
@@ -20,18 +23,34 @@ class TrainTokenizer(Frozen):
 class TokenizerConfig(Frozen):
     """Which tokenizer, and which of its special tokens mark documents."""
 
-    path: PipelinePath | None = Field(None, description="A tokenizer.json (may be .zst compressed).")
+    path: PipelinePath | None = Field(
+        None,
+        description="A tokenizer.json, a SentencePiece .model, a tiktoken file (each may be .zst compressed), "
+        "or a Hugging Face folder.",
+    )
     train: TrainTokenizer | None = Field(None, description="Train one in the run instead.")
+    pattern: Pattern | None = Field(None, description="Whose split expression a tiktoken file goes with.")
+    special_tokens: dict[str, int] | tuple[str, ...] = Field(
+        (), description="Special tokens of a tiktoken file: name to id, or names that follow the highest rank."
+    )
+    inexact: bool = Field(False, description="Take a SentencePiece model that can be converted only nearly.")
     add_special_tokens: tuple[str, ...] = Field((), description="Special tokens to add behind the vocabulary.")
-    eos: str = Field("<|endoftext|>", description="Ends every document.")
+    eos: str | None = Field(None, description="Ends every document; default: the tokenizer's own, else <|endoftext|>.")
     bos: str | None = Field(None, description="Begins every document, if given.")
     pad: str | None = Field(None, description="Fills the last row of a shard; default: the tokenizer's pad token.")
+    allow_special: bool = Field(False, description="Special tokens spelled in texts become tokens; not eos, bos, pad.")
+    vocab_size: int | None = Field(None, ge=1, description="Size of the model's embedding; every id must be below it.")
 
     @model_validator(mode="after")
     def _one_origin(self) -> TokenizerConfig:
         if (self.path is None) == (self.train is None):
             raise ValueError("give either path or train")
         return self
+
+    @property
+    def decides_bos(self) -> bool:
+        """Whether the pipeline file says anything about bos, `null` included."""
+        return "bos" in self.model_fields_set
 
 
 class PackConfig(Frozen):

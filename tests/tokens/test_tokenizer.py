@@ -15,8 +15,8 @@ from tokenizers import decoders, models, pre_tokenizers
 
 from dataprep.errors import ConfigError
 from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.kinds import read_source
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 
 FILE = Path("vocab/tokenizer.json")
 
@@ -240,7 +240,8 @@ def test_a_plain_and_a_zst_file_are_read_alike(tmp_path: Path) -> None:
     text = byte_level([], EOS_PAD)
     (tmp_path / "t.json").write_bytes(text)
     (tmp_path / "t.json.zst").write_bytes(zstandard.compress(text))
-    assert read_tokenizer_file(tmp_path / "t.json") == read_tokenizer_file(tmp_path / "t.json.zst") == text
+    plain, packed = (read_source(TokenizerConfig(path=tmp_path / name)).json for name in ("t.json", "t.json.zst"))
+    assert plain == packed == text
 
 
 @pytest.mark.parametrize(
@@ -262,11 +263,12 @@ def test_a_file_that_is_no_tokenizer_is_named_with_the_mend(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
-        read_tokenizer_file(path)
+        read_source(TokenizerConfig(path=path))
     message = str(caught.value)
     assert message.startswith(f"{path}: {complaint}")
     assert message.endswith(
-        "give a Hugging Face tokenizer.json (plain or .zst), or train one in the run: tokenizer: {train: {}}"
+        "give a tokenizer.json, a Hugging Face tokenizer folder, a SentencePiece .model or a tiktoken file, "
+        "or train one in the run: tokenizer: {train: {}}"
     )
 
 

@@ -47,6 +47,7 @@ class Emit:
     steps: tuple[Step, ...]
     tokenizer_json: Path
     special: SpecialTokens
+    allow_special: bool
     pack: PackConfig
     layout: Layout
     seed: int
@@ -90,9 +91,9 @@ class Emit:
 
 # A worker writes many shards by one tokenizer, whose file carries the id of the task that settled it.
 @lru_cache(maxsize=1)
-def _opened(path: Path, special: SpecialTokens) -> Tokenizer:
+def _opened(path: Path, special: SpecialTokens, allow_special: bool) -> Tokenizer:
     with disk_errors(path):
-        return open_settled(path.read_bytes(), special)
+        return open_settled(path.read_bytes(), special, allow_special)
 
 
 class _Content:
@@ -100,7 +101,7 @@ class _Content:
 
     def __init__(self, job: Emit, dropped: Table) -> None:
         self.job = job
-        self.tokenizer = _opened(job.tokenizer_json, job.special)
+        self.tokenizer = _opened(job.tokenizer_json, job.special, job.allow_special)
         self.dropped = dropped
         self.tallies: list[Mapping[str, Tally]] = []
         self.edits: Counter[str] = Counter()

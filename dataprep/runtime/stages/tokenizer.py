@@ -17,8 +17,10 @@ from dataprep.runtime.steps import judge
 from dataprep.runtime.task import Outcome
 from dataprep.step import Step
 from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.kinds import read_source
+from dataprep.tokens.losses import losses
+from dataprep.tokens.source import Source
 from dataprep.tokens.tokenizer import load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
 
 STAGE = "tokenizer"
@@ -38,26 +40,25 @@ class SettleTokenizer:
     json: Path
 
     def run(self) -> Outcome:
-        """Write the tokenizer.json that goes with the shards; facts: its special tokens; tokens, text_bytes
-        and lossless of the sample.
+        """Write the tokenizer.json that goes with the shards; facts: its special tokens; tokens, text_bytes of the
+        sample; `lossless`, whether the sample came back and nothing in the tokenizer can lose text.
         """
-        tokenizer = load_tokenizer(self.config, self._source())
+        source = self._source()
+        tokenizer = load_tokenizer(self.config, source.json, source.marks)
         texts = list(self._sample(MEASURED_BYTES))
         storage.write_bytes(self.json, tokenizer.json)
         facts = {
             "special": asdict(tokenizer.special),
             "tokens": len(tokenizer.encode(texts).ids),
             "text_bytes": sum(len(text.encode()) for text in texts),
-            "lossless": tokenizer.is_lossless(texts),
+            "lossless": not losses(tokenizer.json) and tokenizer.is_lossless(texts),
         }
         return Outcome({self.json: None}, facts=facts)
 
-    def _source(self) -> bytes:
-        if self.config.train is not None:
-            return train_tokenizer(self.config, self._sample(self.config.train.sample_bytes))
-        if self.config.path is None:
-            raise ValueError("the configuration names no tokenizer")
-        return read_tokenizer_file(self.config.path)
+    def _source(self) -> Source:
+        if self.config.train is None:
+            return read_source(self.config)
+        return Source("trained", train_tokenizer(self.config, self._sample(self.config.train.sample_bytes)))
 
     def _sample(self, size: int) -> Iterator[str]:
         """Texts of the documents that come first in the seeded order: a uniform sample of about `size` bytes."""
