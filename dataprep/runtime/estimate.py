@@ -15,11 +15,11 @@ import pyarrow as pa
 from dataprep.batch import text_bytes
 from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import Pipeline
-from dataprep.readers.inputs import Input, Split
+from dataprep.readers.inputs import Split
 from dataprep.runtime.estimated import Estimate, SourceEstimate, as_json, render_estimate
 from dataprep.runtime.plan import make_plan, target_tokens
 from dataprep.runtime.run import finished_set, worker_count
-from dataprep.runtime.sample import Sample, measured, read_sample
+from dataprep.runtime.sample import Sample, by_input, measured, read_sample
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import BYTES_A_TOKEN
 from dataprep.step import Step
@@ -59,7 +59,7 @@ def estimate(loaded: LoadedPipeline, limit: int | None = None, *, replace: bool 
     plan = make_plan(loaded, limit)
     finished_set(plan, force=replace)
     tokenizer = _tokenizer(pipeline)
-    groups = _by_input(plan.splits)
+    groups = by_input(plan.splits)
     room = SAMPLE_BYTES // len(groups)
     samples = [read_sample(splits, room) for splits in groups]
     pairs = zip(groups, samples, strict=True)
@@ -73,13 +73,6 @@ def _tokenizer(pipeline: Pipeline) -> Tokenizer | None:
         return None
     source = read_source(config)
     return load_tokenizer(config, source.json, source.marks)
-
-
-def _by_input(splits: Sequence[Split]) -> list[list[Split]]:
-    groups: dict[tuple[str, Input], list[Split]] = {}
-    for split in splits:
-        groups.setdefault((split.key.rpartition("/")[0], split.input), []).append(split)
-    return list(groups.values())
 
 
 def _source(

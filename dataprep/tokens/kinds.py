@@ -12,7 +12,7 @@ from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.huggingface import from_vocabulary, settings_of, with_settings
 from dataprep.tokens.sentencepiece_model import convert_sentencepiece, is_sentencepiece
 from dataprep.tokens.source import Source
-from dataprep.tokens.tiktoken_ranks import convert_tiktoken, is_tiktoken
+from dataprep.tokens.tiktoken_ranks import PATTERNS, convert_tiktoken, is_tiktoken
 from dataprep.tokens.tokenizer_json import ACCEPTED, decompressed, parse_tokenizer_json
 
 _JSON, _MODEL, _RANKS = "tokenizer.json", "tokenizer.model", "*.tiktoken"
@@ -28,6 +28,13 @@ def read_source(config: TokenizerConfig) -> Source:
         raise ValueError("the configuration names no tokenizer")
     path = config.path
     return _read_folder(path, config) if path.is_dir() else _read_file(path, config)
+
+
+def named_on_command_line(name: str) -> TokenizerConfig:
+    """The tokenizer that `PATH` names, or `PATH:PATTERN` for a tiktoken file; models that convert nearly are taken."""
+    path, _, pattern = name.rpartition(":")
+    settings = {"path": path, "pattern": pattern} if pattern in PATTERNS else {"path": name}
+    return TokenizerConfig.model_validate({**settings, "inexact": True})
 
 
 def source_hash(source: Source) -> str:
