@@ -61,7 +61,7 @@ def convert_sentencepiece(data: bytes, where: str, *, inexact: bool) -> Source:
 
 def is_sentencepiece(data: bytes) -> bool:
     """Whether the bytes may be a serialised model: its first field is a piece, a message of a few bytes."""
-    return len(data) > 4 and data[0] == 0x0A and data[2] == 0x0A
+    return len(data) > 4 and data[0] == data[2] == 0x0A and 0 < data[3] <= data[1] - 2
 
 
 def _library(where: str) -> tuple[ModuleType, ModuleType]:
@@ -129,8 +129,9 @@ def _backend(model: Any, where: str) -> Backend:
     for name in (piece.piece for piece in model.pieces if piece.type == _USER):
         if _without_prefix(model).normalize_str(name) != name:
             raise ConfigError(f"the normaliser changes the user-defined symbol {name!r}", where=where, mend=_MEND)
-    if _spaces_lead(model):
-        backend.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_SPACE}+[^{_SPACE}]*"), "isolated")
+    splits = [f"{_SPACE}+[^{_SPACE}]*"] if _spaces_lead(model) else []
+    splits += [] if is_bpe else [_apart(model, where)]
+    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(one), "isolated") for one in splits])
     backend.decoder = _decoder(model)
     backend.add_tokens([AddedToken(name, normalized=True, special=False) for name in user])
     controls = [piece.piece for piece in model.pieces if piece.type in (_CONTROL, _UNKNOWN)]
@@ -207,6 +208,27 @@ def _spaces_lead(model: Any) -> bool:
     names = [piece.piece for piece in model.pieces if piece.type in (_NORMAL, _USER)]
     crossing = re.compile(f"[^{_SPACE}]{_SPACE}")
     return _SPACE in names and not any(crossing.search(name) for name in names)
+
+
+def _apart(model: Any, where: str) -> str:
+    """An expression that cuts the spelling of every control and byte piece in two, where no other piece would lie.
+
+    The library's Unigram would take them from text.
+    """
+    names = [piece.piece for piece in model.pieces if piece.type in (_NORMAL, _USER)]
+    pairs = {name[at : at + 2] for name in names for at in range(len(name) - 1)}
+    known = {name for name in names if len(name) == 1}
+    fallback = model.trainer_spec.byte_fallback
+    cuts: list[str] = []
+    for name in (piece.piece for piece in model.pieces if piece.type in (_CONTROL, _UNKNOWN, _BYTE)):
+        # Cutting between two unknown characters would make two unknown tokens of one.
+        places = [at for at in range(1, len(name)) if name[at - 1 : at + 1] not in pairs]
+        place = next((at for at in places if fallback or known.intersection(name[at - 1 : at + 1])), None)
+        if place is None:
+            what = f"text that spells {name!r} would be encoded as the token of the Unigram model"
+            raise ConfigError(what, where=where, mend=_MEND)
+        cuts.append(f"(?<={re.escape(name[:place])})(?={re.escape(name[place:])})")
+    return "|".join(cuts)
 
 
 def _marks(model: Any) -> DocumentMarks:
