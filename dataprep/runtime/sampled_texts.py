@@ -71,14 +71,30 @@ def file_texts(paths: Sequence[Path], room: int) -> dict[str, list[str]]:
 
 def _drawn(splits: Sequence[Split], steps: Sequence[Step], room: int, seed: int) -> Iterator[tuple[str, str]]:
     """Sources and texts of kept documents in seeded order until `room` bytes are full."""
-    sample = read_sample(splits, _READ_PER_TAKEN * room)
-    documents = [one for batch in sample.batches if batch.num_rows for one in _documents(judge(batch, steps).kept)]
     left = room
-    for _, source, text in sorted(documents, key=lambda one: xxhash.xxh3_64_intdigest(one[0].encode(), seed)):
+    ordered = sorted(_kept(splits, steps, _READ_PER_TAKEN * room), key=lambda one: _order(one[0], seed))
+    for _, source, text in ordered:
         if left <= 0:
             return
         yield source, text
         left -= len(text.encode())
+
+
+def _order(doc_id: str, seed: int) -> int:
+    return int(xxhash.xxh3_64_intdigest(doc_id.encode(), seed))
+
+
+def _kept(splits: Sequence[Split], steps: Sequence[Step], wanted: int) -> list[tuple[str, str, str]]:
+    """Ids, sources and texts of about `wanted` bytes of kept documents, or of all there are."""
+    room, read = wanted, -1
+    while True:
+        sample = read_sample(splits, room)
+        records = sample.bad + sum(batch.num_rows for batch in sample.batches)
+        kept = [one for batch in sample.batches if batch.num_rows for one in _documents(judge(batch, steps).kept)]
+        # Steps may drop most of what is read; a sample that grows no more is the whole input.
+        if records == read or sum(len(text.encode()) for _, _, text in kept) >= wanted:
+            return kept
+        room, read = room * _READ_PER_TAKEN, records
 
 
 def _documents(batch: pa.RecordBatch) -> Iterator[tuple[str, str, str]]:
