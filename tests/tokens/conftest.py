@@ -58,5 +58,5 @@ def ranks() -> dict[bytes, int]:
     byte_of = {chr(byte) if byte in printable else chr(256 + others.index(byte)): byte for byte in range(256)}
     by_id = sorted(backend.get_vocab().items(), key=lambda one: one[1])
     learnt = {bytes(byte_of[character] for character in name): token for name, token in by_id}
-    whole = ["\u8fd9\u4e2a".encode(), b"zqxj", b"aaa"]
+    whole = ["\u8fd9\u4e2a".encode(), b"zqxj", b"aaa", b" \n  "]
     return {**learnt, **{token: len(learnt) + number for number, token in enumerate(whole)}}
