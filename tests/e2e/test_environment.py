@@ -66,7 +66,7 @@ def test_a_missing_tokenizer_is_named_before_anything_is_read(tmp_path: Path, da
     code, message = dataprep.fail(pipeline)
     assert code == 2
     assert "nowhere.json" in message
-    assert "give a Hugging Face tokenizer.json" in message
+    assert "give a tokenizer.json, a Hugging Face tokenizer folder" in message
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "work").exists()
 
