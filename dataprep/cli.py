@@ -178,6 +178,72 @@ def init(path: Path) -> None:
     click.echo(f"wrote {path}: name your inputs in it, then run: dataprep plan {path}")
 
 
+@main.group()
+def tokenizer() -> None:
+    """Train a tokenizer without a run, look into one, or compare several on your texts.
+
+    A tokenizer is named by its PATH: a tokenizer.json, a Hugging Face folder, a SentencePiece .model, or a tiktoken
+    file with its split pattern behind it, PATH:PATTERN.
+    """
+
+
+@tokenizer.command("train")
+@_pipeline
+@_settings
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("tokenizer.json"),
+    show_default=True,
+    help="File to write.",
+)
+def tokenizer_train(pipeline: Path, settings: tuple[str, ...], output: Path) -> None:
+    """Train PIPELINE's tokenizer on a seeded sample of its inputs after its steps; never overwrites."""
+    from dataprep.config.load import load
+    from dataprep.runtime.sampled_texts import train_on_sample
+    from dataprep.storage import write_bytes
+
+    if output.exists():
+        raise ConfigError("this file exists already", where=str(output), mend="give another path by --output")
+    write_bytes(output, train_on_sample(load(pipeline, settings)))
+    click.echo(f"wrote {output}: use it by tokenizer: {{path: {output.name}}}")
+
+
+@tokenizer.command("inspect")
+@click.argument("path")
+@click.option("--text", "texts", multiple=True, help="Show how this text is cut; repeatable. Default: five examples.")
+@_json
+def tokenizer_inspect(path: str, texts: tuple[str, ...], as_json: bool) -> None:
+    """Show what the tokenizer at PATH is, what it can lose, and how it cuts examples."""
+    from dataprep.tokens import describe
+    from dataprep.tokens.kinds import named_on_command_line
+
+    described = describe.describe(named_on_command_line(path), texts or describe.EXAMPLES)
+    _show(describe.as_json(described), lambda: describe.render_description(described), as_json)
+
+
+@tokenizer.command("compare")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--text", "files", multiple=True, type=click.Path(path_type=Path), help="File of texts; repeatable.")
+@click.option("--pipeline", type=click.Path(path_type=Path), help="Take the texts of this pipeline's inputs instead.")
+@_json
+def tokenizer_compare(paths: tuple[str, ...], files: tuple[Path, ...], pipeline: Path | None, as_json: bool) -> None:
+    """Count the tokens that the tokenizers at PATHS need for the same texts, by source and by script."""
+    from dataprep.config.load import load
+    from dataprep.runtime.sampled_texts import COMPARED_BYTES, file_texts, pipeline_texts
+    from dataprep.tokens import fertility
+    from dataprep.tokens.kinds import named_on_command_line
+
+    if bool(files) == (pipeline is not None):
+        raise ConfigError("give either --text or --pipeline", mend="name files of texts, or a pipeline with inputs")
+    if pipeline is None:
+        texts = file_texts(files, COMPARED_BYTES)
+    else:
+        texts = pipeline_texts(load(pipeline), COMPARED_BYTES, by_size=False)
+    figures = fertility.compare([named_on_command_line(path) for path in paths], texts)
+    _show(fertility.as_json(figures), lambda: fertility.render_fertility(figures), as_json)
+
+
 @main.command()
 def schema() -> None:
     """Print the JSON schema of pipeline files, for editors to complete and check them."""

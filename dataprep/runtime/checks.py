@@ -40,9 +40,10 @@ def _configured_files(loaded: LoadedPipeline) -> Iterator[tuple[str, Path]]:
             yield from (
                 (f"{loaded.where('steps', number)}: steps[{number}].{step.name}", file) for file in step.files()
             )
-    yield from (
-        (f"{loaded.where('tokenizer', 'path')}: tokenizer.path", file) for file in loaded.pipeline.tokenizer.files()
-    )
+    path = loaded.pipeline.tokenizer.path
+    # A tokenizer may be a folder of files, and says more when it is read.
+    if path is not None and not path.is_dir():
+        yield f"{loaded.where('tokenizer', 'path')}: tokenizer.path", path
 
 
 def _file_faults(where: str, file: Path, paths: RunPaths) -> Iterator[ConfigError]:

@@ -15,16 +15,15 @@ import pyarrow as pa
 from dataprep.batch import text_bytes
 from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import Pipeline
-from dataprep.readers.inputs import Input, Split
+from dataprep.readers.inputs import Split
 from dataprep.runtime.estimated import Estimate, SourceEstimate, as_json, render_estimate
-from dataprep.runtime.plan import make_plan, target_tokens
+from dataprep.runtime.plan import Plan, make_plan, target_tokens
 from dataprep.runtime.run import finished_set, worker_count
-from dataprep.runtime.sample import Sample, measured, read_sample
+from dataprep.runtime.sample import Sample, by_input, measured, read_sample
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import BYTES_A_TOKEN
 from dataprep.step import Step
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 
 __all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate"]
 
@@ -58,8 +57,8 @@ def estimate(loaded: LoadedPipeline, limit: int | None = None, *, replace: bool 
     pipeline = loaded.pipeline
     plan = make_plan(loaded, limit)
     finished_set(plan, force=replace)
-    tokenizer = _tokenizer(pipeline)
-    groups = _by_input(plan.splits)
+    tokenizer = _tokenizer(plan)
+    groups = by_input(plan.splits)
     room = SAMPLE_BYTES // len(groups)
     samples = [read_sample(splits, room) for splits in groups]
     pairs = zip(groups, samples, strict=True)
@@ -67,16 +66,9 @@ def estimate(loaded: LoadedPipeline, limit: int | None = None, *, replace: bool 
     return _total(plan.pipeline, sources, _notes(pipeline, samples))
 
 
-def _tokenizer(pipeline: Pipeline) -> Tokenizer | None:
-    config = pipeline.tokenizer
-    return None if config.path is None else load_tokenizer(config, read_tokenizer_file(config.path))
-
-
-def _by_input(splits: Sequence[Split]) -> list[list[Split]]:
-    groups: dict[tuple[str, Input], list[Split]] = {}
-    for split in splits:
-        groups.setdefault((split.key.rpartition("/")[0], split.input), []).append(split)
-    return list(groups.values())
+def _tokenizer(plan: Plan) -> Tokenizer | None:
+    source = plan.source
+    return None if source is None else load_tokenizer(plan.pipeline.tokenizer, source.json, source.marks)
 
 
 def _source(

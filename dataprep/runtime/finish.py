@@ -21,7 +21,8 @@ from dataprep.runtime.plan import Plan, trust_in
 from dataprep.runtime.stages import dedup, emit, prepare
 from dataprep.shards.manifest import Manifest, write_manifest
 from dataprep.tokens.engines import fastokens_version
-from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
+from dataprep.tokens.special import SpecialTokens
+from dataprep.tokens.tokenizer import Tokenizer, open_settled
 
 INPUTS_FILE = "inputs.parquet"
 TOKENIZER_FILE = "tokenizer.json"
@@ -46,7 +47,8 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
     tokenizer_json = Path(done.settled.outputs[0].path).read_bytes()
     storage.write_bytes(output / TOKENIZER_FILE, tokenizer_json)
     _write_inputs(plan, output / INPUTS_FILE)
-    tokenizer = load_tokenizer(plan.pipeline.tokenizer, tokenizer_json)
+    special = SpecialTokens(**done.settled.facts["special"])
+    tokenizer = open_settled(tokenizer_json, special, plan.pipeline.tokenizer.allow_special)
     emitted = sorted(done.emitted, key=lambda record: record.key)
     shards = [_shard(record, output) for record in emitted if "rows" in record.facts]
     files = _listed(output, [*done.prepared, *done.emitted])
@@ -223,12 +225,14 @@ def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, inexact: int) -> dict[str
 
     return {
         "fingerprint": tokenizer.fingerprint,
-        "vocab_size": tokenizer.vocab_size,
+        "vocab_size": plan.pipeline.tokenizer.vocab_size or tokenizer.vocab_size,
+        "used_vocab_size": tokenizer.vocab_size,
         "eos": special(tokenizer.eos_id),
         "bos": special(tokenizer.bos_id),
         "pad": special(tokenizer.pad_id),
         "file": TOKENIZER_FILE,
         "inexact": inexact,
+        "allow_special": tokenizer.allow_special,
     }
 
 

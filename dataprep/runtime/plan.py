@@ -29,6 +29,8 @@ from dataprep.shards.layout import BYTES_A_TOKEN, Layout, page_and_header
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
 from dataprep.tokens.engines import fastokens_version
+from dataprep.tokens.kinds import read_source
+from dataprep.tokens.source import Source
 from dataprep.tokens.special import SpecialTokens
 
 # Parts are dealt into groups and a shard draws from one group: more parts mix better, fewer need fewer reads.
@@ -43,7 +45,8 @@ _COPIES_OF_A_DOCUMENT = 10
 class Plan:
     """A checked pipeline with its splits; `config` is what decides bytes, `identity` also knows the input files.
 
-    `step_files` and `tokenizer_files` are the configured files that decide bytes too, each with its xxh3-128.
+    `step_files` and `tokenizer_files` are the configured files that decide bytes too, each with its xxh3-128; `source`
+    is the configured tokenizer, as it was then.
     """
 
     pipeline: Pipeline
@@ -53,6 +56,7 @@ class Plan:
     identity: str
     step_files: Mapping[str, str]
     tokenizer_files: Mapping[str, str]
+    source: Source | None
 
 
 def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
@@ -72,13 +76,14 @@ def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
     check_layout(loaded, lambda: _layout(pipeline))
     steps = [step for step in pipeline.steps if isinstance(step, Step)]
     step_files = {str(path): hash_file(path) for step in steps for path in step.files()}
-    tokenizer_files = {str(path): hash_file(path) for path in pipeline.tokenizer.files()}
+    source = None if pipeline.tokenizer.path is None else read_source(pipeline.tokenizer)
+    tokenizer_files = {str(path): hash_file(path) for path in (source.files if source else ())}
     config = hashed_config(pipeline, loaded.base)
     if limit is not None:
         config["limit"] = limit
     contents = [sorted(step_files.items()), sorted(tokenizer_files.values())]
     identity = hash_value([config, [_split_identity(split) for split in splits], *contents])
-    return Plan(pipeline, paths, splits, config, identity, step_files, tokenizer_files)
+    return Plan(pipeline, paths, splits, config, identity, step_files, tokenizer_files, source)
 
 
 def _split_identity(split: Split) -> dict[str, Any]:
@@ -189,7 +194,8 @@ def tokenizer_task(plan: Plan, kept: Kept) -> Task:
     identity = task_id(
         tokenizer.STAGE,
         "tokenizer",
-        config=pipeline.tokenizer.shaping,
+        # A size that is only declared changes no id.
+        config={**pipeline.tokenizer.shaping, "vocab_size": None},
         engine=[pipeline.tokenizer.engine, fastokens_version()],
         source=sorted(plan.tokenizer_files.values()),
         kept=kept.hashes,
@@ -278,7 +284,10 @@ def _emit_task(
         removals=kept.hashes,
         bounds=bounds,
         steps=_steps_identity(plan, pipeline.emit_steps),
-        tokenizer=[settled.outputs[0].xxh3, {**pipeline.tokenizer.shaping, "train": None}],
+        tokenizer=[
+            settled.outputs[0].xxh3,
+            {**pipeline.tokenizer.shaping, "train": None, "vocab_size": None},
+        ],
         pack=pipeline.pack.model_dump(mode="json"),
         layout=[layout.page_size, layout.header_size],
         seed=pipeline.run.seed,
@@ -293,6 +302,7 @@ def _emit_task(
         steps=pipeline.emit_steps,
         tokenizer_json=Path(settled.outputs[0].path),
         special=SpecialTokens(**settled.facts["special"]),
+        allow_special=pipeline.tokenizer.allow_special,
         engine=emit.EngineUse(
             name=settled.facts["engine"]["name"],
             check_every=pipeline.tokenizer.check_every,

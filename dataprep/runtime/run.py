@@ -37,7 +37,6 @@ from dataprep.shards.manifest import Manifest, load_manifest
 from dataprep.storage import disk_errors
 from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineUnusable, Fastokens
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 
 # What is left to the operating system and the parent when the limit is ours to choose.
 _AUTO_MEMORY_SHARE = 0.8
@@ -130,16 +129,16 @@ def _kept(prepared: Sequence[TaskRecord], deduplicated: Sequence[TaskRecord]) ->
 def _check_tokenizer(plan: Plan) -> None:
     """Fail before the long part of the run, not after it, if the tokenizer cannot be used."""
     config = plan.pipeline.tokenizer
-    if config.path is None:
+    if plan.source is None:
         return
-    tokenizer = load_tokenizer(config, read_tokenizer_file(config.path))
+    tokenizer = load_tokenizer(config, plan.source.json, plan.source.marks)
     if config.engine == FASTOKENS:
         _check_engine(tokenizer)
 
 
 def _check_engine(tokenizer: Tokenizer) -> None:
     try:
-        Fastokens(tokenizer.json)
+        Fastokens(tokenizer.encoding_json)
     except EngineUnusable as error:
         mend = "pip install fastokens, or set tokenizer.engine to auto or hf"
         raise ConfigError(str(error), where="tokenizer.engine", mend=mend) from error

@@ -14,7 +14,7 @@ from dataprep.batch import text_bytes
 from dataprep.readers import read_split
 from dataprep.readers.files import opened, seek_line
 from dataprep.readers.formats import file_kind
-from dataprep.readers.inputs import Compression, FileRange, ReadBatch, Split
+from dataprep.readers.inputs import Compression, FileRange, Input, ReadBatch, Split
 from dataprep.readers.parquet import row_group_bytes
 from dataprep.readers.streams import StreamDamage, chunks
 
@@ -47,6 +47,14 @@ def measured(work: Callable[[], _Result]) -> tuple[_Result, float]:
     started = time.process_time()
     result = work()
     return result, max(time.process_time() - started, 1e-6)
+
+
+def by_input(splits: Sequence[Split]) -> list[list[Split]]:
+    """The splits of each input together, in the order of the inputs."""
+    groups: dict[tuple[str, Input], list[Split]] = {}
+    for split in splits:
+        groups.setdefault((split.key.rpartition("/")[0], split.input), []).append(split)
+    return list(groups.values())
 
 
 def read_sample(splits: Sequence[Split], room: int) -> Sample:

@@ -57,7 +57,7 @@ class _Shard:
 def check_contents(directory: Path, manifest: Manifest, damaged: set[str], sample: Sample) -> Iterator[Finding]:
     """Check every shard none of whose files is in `damaged`; yields findings, never raises on damage."""
     decode: Decoder | None = None
-    if sample.documents and manifest.tokenizer.file not in damaged:
+    if manifest.tokenizer.file not in damaged:
         try:
             decode = open_decoder(directory, manifest)
         except DamageError as error:
@@ -171,7 +171,7 @@ def _row_faults(shard: _Shard, row: int, decoded: dict[str, npt.NDArray[Any]]) -
     if len(ids) != shard.manifest.pack.row_length:
         yield f"has {len(ids)} tokens, not {shard.manifest.pack.row_length}"
     if not in_vocabulary(ids, shard.manifest):
-        yield f"holds an id outside the vocabulary of {tokenizer.vocab_size}"
+        yield f"holds an id outside the vocabulary of {tokenizer.used_vocab_size}"
     pieces = in_row(shard.pieces, row)
     if not np.array_equal(starts, pieces.start):
         yield "doc_starts do not match the document index"
@@ -189,7 +189,7 @@ def _text_fault(shard: _Shard, document: int) -> str | None:
     if shard.decode is None or not shard.index.column("exact")[document].as_py():
         return None
     if not in_vocabulary(ids, shard.manifest):
-        return f"holds an id outside the vocabulary of {shard.manifest.tokenizer.vocab_size}"
+        return f"holds an id outside the vocabulary of {shard.manifest.tokenizer.used_vocab_size}"
     text = document_text(ids, shard.manifest, shard.decode)
     if text is None:
         return "does not begin and end with its special tokens"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy.typing as npt
 
 from dataprep.errors import DamageError
-from dataprep.shards.manifest import Manifest, SpecialToken
+from dataprep.shards.manifest import Manifest, SpecialToken, TokenizerFacts
+from dataprep.tokens.fingerprint import fingerprint
 
 Decoder = Callable[[npt.NDArray[Any]], str]
 
@@ -17,12 +19,14 @@ Decoder = Callable[[npt.NDArray[Any]], str]
 def open_decoder(directory: Path, manifest: Manifest) -> Decoder:
     """Load the set's tokenizer; the decoder maps ids to text and keeps special tokens.
 
-    Both raise DamageError: the loader for a broken file, the decoder for ids the tokenizer cannot have made.
+    Both raise DamageError: the loader for a broken file or another tokenizer than the manifest's, the decoder for ids
+    the tokenizer cannot have made.
     """
     # Here and not above: counting and hashing need no tokenizer.
     from tokenizers import Tokenizer
 
     path = directory / manifest.tokenizer.file
+    check_fingerprint(path, manifest.tokenizer)
     try:
         tokenizer = Tokenizer.from_file(str(path))
     # tokenizers raises bare Exception for every fault of the file.
@@ -39,9 +43,21 @@ def open_decoder(directory: Path, manifest: Manifest) -> Decoder:
     return decode
 
 
+def check_fingerprint(path: Path, facts: TokenizerFacts) -> None:
+    """Raise DamageError if the tokenizer.json at `path` is not the one whose fingerprint the manifest holds."""
+    ids = {"eos": facts.eos.id, "bos": facts.bos.id if facts.bos else None, "pad": facts.pad.id}
+    try:
+        found = fingerprint(json.loads(path.read_bytes()), ids, facts.allow_special)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise DamageError(f"cannot be loaded: {error}", where=str(path)) from error
+    if found != facts.fingerprint:
+        what = f"is another tokenizer than made the ids: fingerprint {found}, the manifest says {facts.fingerprint}"
+        raise DamageError(what, where=str(path), mend="restore the file or run the pipeline again with --force")
+
+
 def in_vocabulary(ids: npt.NDArray[Any], manifest: Manifest) -> bool:
     """Whether every id is one of the tokenizer's."""
-    return not len(ids) or bool(ids.min() >= 0 and ids.max() < manifest.tokenizer.vocab_size)
+    return not len(ids) or bool(ids.min() >= 0 and ids.max() < manifest.tokenizer.used_vocab_size)
 
 
 def document_text(ids: npt.NDArray[Any], manifest: Manifest, decode: Decoder) -> str | None:

@@ -33,15 +33,21 @@ class SpecialToken(_Facts):
 
 
 class TokenizerFacts(_Facts):
-    """The tokenizer that made the ids; `inexact` documents' tokens decode to another text than theirs."""
+    """The tokenizer that made the ids; `inexact` documents' tokens decode to another text than theirs.
+
+    `vocab_size` is for the model's embedding: the declared size, else `used_vocab_size`, which is the largest id + 1.
+    `allow_special` says that special tokens spelled in texts became tokens, all but eos, bos and pad.
+    """
 
     fingerprint: str
     vocab_size: Annotated[int, Field(ge=1)]
+    used_vocab_size: Annotated[int, Field(ge=1)]
     eos: SpecialToken
     bos: SpecialToken | None
     pad: SpecialToken
     file: str
     inexact: Count
+    allow_special: bool
 
 
 class PackFacts(_Facts):

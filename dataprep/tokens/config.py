@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, JsonValue, model_validator
@@ -12,7 +11,8 @@ from dataprep.step import Frozen, PipelinePath
 # Ids are int32.
 _MAX_VOCABULARY = 2**31 - 1
 _Token = Annotated[str, Field(min_length=1)]
-DEFAULT_PAD = "<|pad|>"
+Pattern = Literal["gpt2", "cl100k", "o200k", "llama3", "qwen"]
+DEFAULT_EOS, DEFAULT_PAD = "<|endoftext|>", "<|pad|>"
 
 
 class TrainTokenizer(Frozen):
@@ -26,10 +26,21 @@ class TrainTokenizer(Frozen):
 class TokenizerConfig(Frozen):
     """Which tokenizer, and which of its special tokens mark documents."""
 
-    path: PipelinePath | None = Field(None, description="A tokenizer.json (may be .zst compressed).")
+    path: PipelinePath | None = Field(
+        None,
+        description="A tokenizer.json, a SentencePiece .model, a tiktoken file (each may be .zst compressed), "
+        "or a Hugging Face folder.",
+    )
     train: TrainTokenizer | None = Field(None, description="Train one in the run instead.")
+    pattern: Pattern | None = Field(None, description="Whose split expression a tiktoken file goes with.")
+    special_tokens: dict[str, int] | tuple[_Token, ...] = Field(
+        (), description="Special tokens of a tiktoken file: name to id, or names that follow the highest rank."
+    )
+    inexact: bool = Field(False, description="Take a SentencePiece model that can be converted only nearly.")
     add_special_tokens: tuple[_Token, ...] = Field((), description="Special tokens to add behind the vocabulary.")
-    eos: _Token = Field("<|endoftext|>", description="Ends every document.")
+    eos: _Token | None = Field(
+        None, description="Ends every document; default: the tokenizer's own, else <|endoftext|>."
+    )
     bos: _Token | None = Field(None, description="Begins every document, if given.")
     pad: _Token | None = Field(None, description="Fills the last row of a shard; default: the tokenizer's pad token.")
     engine: Literal["auto", "hf", "fastokens"] = Field(
@@ -38,15 +49,20 @@ class TokenizerConfig(Frozen):
     check_every: int = Field(
         1000, ge=1, description="One document in so many is encoded by hf too, as proof while the run goes on."
     )
-
-    def files(self) -> tuple[Path, ...]:
-        """The files the tokenizer is read from."""
-        return () if self.path is None else (self.path,)
+    allow_special: bool = Field(False, description="Special tokens spelled in texts become tokens; not eos, bos, pad.")
+    vocab_size: int | None = Field(
+        None, ge=1, le=_MAX_VOCABULARY, description="Size of the model's embedding; every id must be below it."
+    )
 
     @property
     def shaping(self) -> dict[str, JsonValue]:
         """What can change ids, JSON-able: not where the file lies, and not which engine encodes."""
         return self.model_dump(mode="json", exclude={"path", "engine", "check_every"})
+
+    @property
+    def decides_bos(self) -> bool:
+        """Whether the pipeline file says anything about bos, `null` included."""
+        return "bos" in self.model_fields_set
 
     @model_validator(mode="after")
     def _one_origin(self) -> TokenizerConfig:
@@ -57,7 +73,7 @@ class TokenizerConfig(Frozen):
     @model_validator(mode="after")
     def _pads_apart(self) -> TokenizerConfig:
         pad = self.pad or DEFAULT_PAD
-        for key, name in (("eos", self.eos), ("bos", self.bos)):
+        for key, name in (("eos", self.eos or DEFAULT_EOS), ("bos", self.bos)):
             # Of a tokenizer that exists, its file has more to say.
             if self.train is not None and pad == name:
                 raise ValueError(f"pad and {key} are both {name!r}, but padding must be told from text by its id")

@@ -5,7 +5,7 @@ pre-tokenizer accepted here
 
 - a token that holds the left letter ends with it, because no alternative goes from a letter to a separator,
 - a token therefore starts at the separator, and the expressions never look back,
-- the only look-ahead, `\\s+(?!\\S)`, is tried at white space, and the left piece ends in a letter,
+- what looks ahead, `\\s+(?!\\S)` and `\\s+\\z`, is tried at white space, and the left piece ends in a letter,
 
 so the whole is split there too and both sides are split alike. Models work word by word, hence equal ids. The
 apostrophe is no separator (other expressions glue "'s" to its word); letters are those that every Unicode version
@@ -28,9 +28,19 @@ GPT4_DIGITS_3 = (
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 GPT4_DIGITS_1 = GPT4_DIGITS_3.replace("{1,3}", "")
+# GPT-4's own as tiktoken has it: white space that ends the text stays whole.
+CL100K = GPT4_DIGITS_3.replace(r"|\s*[\r\n]+", r"|\s+\z|\s*[\r\n]+")
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_ENDING = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_ENDING}|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_ENDING}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 DIGIT_GROUPS = r"\p{N}{1,3}"
 HAN_RUNS = "[\u4e00-\u9fa5]+"
-_PROVEN = frozenset({GPT4_DIGITS_3, GPT4_DIGITS_1, DIGIT_GROUPS, HAN_RUNS})
+_WORDS = frozenset({GPT4_DIGITS_3, GPT4_DIGITS_1, CL100K, GPT2, O200K})
+_PROVEN = _WORDS | {DIGIT_GROUPS, HAN_RUNS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +86,7 @@ def _is_proven(pre_tokenizer: dict[str, Any] | None) -> bool:
 
 def _splits_words(parts: list[dict[str, Any]]) -> bool:
     """Whether some part tells words apart, and not digits or Han only."""
-    return any(
-        part.get("use_regex", False) or part.get("pattern", {}).get("Regex") in (GPT4_DIGITS_3, GPT4_DIGITS_1)
-        for part in parts
-    )
+    return any(part.get("use_regex", False) or part.get("pattern", {}).get("Regex") in _WORDS for part in parts)
 
 
 def _is_proven_part(part: dict[str, Any]) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
 from dataprep.errors import ConfigError
-from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.config import DEFAULT_EOS, TokenizerConfig
+from dataprep.tokens.source import DocumentMarks
 
 # Names under which published tokenizers keep a padding token.
 PAD_NAMES = ("<|pad|>", "[PAD]", "<pad>")
@@ -28,19 +30,24 @@ class SpecialTokens:
         return [self.eos, *([self.bos] if self.bos is not None else []), self.pad]
 
 
-def choose_special_tokens(config: TokenizerConfig, value: dict[str, Any], where: str) -> SpecialTokens:
-    """Settle the special tokens from the configuration and the parsed tokenizer.json `value`.
+def choose_special_tokens(
+    config: TokenizerConfig, value: dict[str, Any], own: DocumentMarks, where: str
+) -> SpecialTokens:
+    """Settle the special tokens from the configuration, the parsed tokenizer.json `value` and its files' `own` names.
 
     Raises ConfigError when eos, bos or pad is neither in the file nor in `add_special_tokens`, or pad is also eos or
     bos.
     """
+    eos = config.eos or own.eos or DEFAULT_EOS
     added = value.get("added_tokens") or []
     special = [*(token["content"] for token in added if token["special"]), *config.add_special_tokens]
     known = {*_vocabulary(value["model"]), *(token["content"] for token in added), *config.add_special_tokens}
-    for key, name in (("eos", config.eos), ("bos", config.bos), ("pad", config.pad)):
+    for key, name in (("eos", eos), ("bos", config.bos), ("pad", config.pad)):
         if name is not None and name not in known:
             _refuse_unknown(key, name, special, where)
-    tokens = SpecialTokens(config.eos, config.bos, config.pad or _own_pad(value, known, special, where))
+    # Many folders name their eos as padding too, which is no padding of their own.
+    own_pad = own.pad if own.pad not in (eos, config.bos) else None
+    tokens = SpecialTokens(eos, config.bos, config.pad or _own_pad(value, own_pad, known, special, where))
     for key, name in (("eos", tokens.eos), ("bos", tokens.bos)):
         if tokens.pad == name:
             what = f"tokenizer.pad and tokenizer.{key} are both {name!r}, but padding must be told from text by its id"
@@ -61,6 +68,23 @@ def check_unspeakable(backend: Backend, model: dict[str, Any], names: list[str],
             raise ConfigError(what, where=where, mend="choose another special token, or add one by add_special_tokens")
 
 
+def check_bos(config: TokenizerConfig, backend: Backend, own: DocumentMarks, where: str) -> None:
+    """Raise ConfigError if the tokenizer by itself puts tokens before a text and the pipeline file does not decide.
+
+    Its post-processor never runs: bos comes from the pipeline file alone, so that it is neither lost nor doubled.
+    """
+    if config.decides_bos:
+        return
+    plain = backend.encode("a", add_special_tokens=False).ids
+    marked = backend.encode("a", add_special_tokens=True).ids
+    before = marked[: next((at for at in range(len(marked)) if marked[at : at + len(plain)] == plain), 0)]
+    name = backend.id_to_token(before[0]) if before else own.bos
+    if name is not None:
+        quoted = json.dumps(name, ensure_ascii=False)
+        mend = f"set tokenizer.bos: {quoted} to have it, or tokenizer.bos: null to go without"
+        raise ConfigError(f"the tokenizer puts {name!r} before every text by itself", where=where, mend=mend)
+
+
 def _vocabulary(model: dict[str, Any]) -> list[str]:
     vocabulary = model.get("vocab") or {}
     # Unigram models list [token, score] pairs, all others map tokens to ids.
@@ -77,9 +101,9 @@ def _refuse_unknown(key: str, name: str, special: list[str], where: str) -> None
     raise ConfigError(f"tokenizer.{key} {name!r} is not in the vocabulary", where=where, mend=mend)
 
 
-def _own_pad(value: dict[str, Any], known: set[str], special: list[str], where: str) -> str:
+def _own_pad(value: dict[str, Any], own_pad: str | None, known: set[str], special: list[str], where: str) -> str:
     padding = value.get("padding") or {}
-    candidates = [padding.get("pad_token"), *PAD_NAMES]
+    candidates = [own_pad, padding.get("pad_token"), *PAD_NAMES]
     found = next((name for name in candidates if name in known), None)
     if found is None:
         mend = f"{ADD_PAD}, or set tokenizer.pad to one of {_listing(special)}"

@@ -11,12 +11,13 @@ import numpy.typing as npt
 from tokenizers import Tokenizer as Backend
 
 from dataprep.errors import ConfigError
-from dataprep.storage import hash_value
 from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.cuts import Cutter, cutter_for
 from dataprep.tokens.encoding import Encode, TokenBatch, encode_texts, reference_encode, with_borders
-from dataprep.tokens.special import SpecialTokens, check_unspeakable, choose_special_tokens
-from dataprep.tokens.tokenizer_json import open_backend, parse_tokenizer_json, settle
+from dataprep.tokens.fingerprint import fingerprint
+from dataprep.tokens.source import DocumentMarks
+from dataprep.tokens.special import SpecialTokens, check_bos, check_unspeakable, choose_special_tokens
+from dataprep.tokens.tokenizer_json import as_encoded, open_backend, parse_tokenizer_json, settle
 
 _INT32_MAX = 2**31 - 1
 
@@ -26,7 +27,9 @@ class Tokenizer:
     """One tokenizer as a run uses it.
 
     `json` is the exact tokenizer.json to publish beside the shards; `fingerprint` (xxh3-128 hex) hashes all that
-    changes ids; `vocab_size` is the largest id + 1, added tokens included; `bos_id` None puts nothing before documents.
+    changes ids; `vocab_size` is the largest id + 1, added tokens included; `bos_id` None puts nothing before documents;
+    `allow_special` makes special tokens spelled in texts tokens, all but eos, bos and pad; `encoding_json` is the
+    tokenizer.json in which just those tokens are special that stay text.
     """
 
     json: bytes = field(repr=False)
@@ -35,12 +38,14 @@ class Tokenizer:
     eos_id: int
     bos_id: int | None
     pad_id: int
+    allow_special: bool
+    encoding_json: bytes = field(repr=False, compare=False)
     _backend: Backend = field(repr=False, compare=False)
     _cutter: Cutter | None = field(repr=False, compare=False)
 
     # The backend's own pickle forgets that special tokens in text are text, so a copy is opened anew.
     def __reduce__(self) -> tuple[object, ...]:
-        return open_settled, (self.json, self.special)
+        return open_settled, (self.json, self.special, self.allow_special)
 
     @property
     def special(self) -> SpecialTokens:
@@ -75,35 +80,47 @@ class Tokenizer:
         return None if token is None else self._backend.id_to_token(token)
 
 
-def load_tokenizer(config: TokenizerConfig, json_text: bytes) -> Tokenizer:
-    """Make the run's tokenizer from a tokenizer.json (bytes) and the configuration's special tokens.
+_NO_MARKS = DocumentMarks()
 
-    Raises ConfigError naming the file and the mend if it is not a tokenizer, or its special tokens cannot mark
-    documents.
+
+def load_tokenizer(config: TokenizerConfig, json_text: bytes, own: DocumentMarks = _NO_MARKS) -> Tokenizer:
+    """Make the run's tokenizer from a tokenizer.json (bytes), the configuration, and the names its files give (`own`).
+
+    Raises ConfigError naming the file and the mend if it is not a tokenizer, its special tokens cannot mark documents,
+    it puts tokens before texts by itself and the configuration does not decide on bos, or an id is too large.
     """
     where = "tokenizer" if config.path is None else str(config.path)
     value = parse_tokenizer_json(json_text, where)
-    names = choose_special_tokens(config, value, where)
+    names = choose_special_tokens(config, value, own, where)
     settled = settle(value, [*config.add_special_tokens, *names.names()], where)
-    tokenizer = open_settled(settled, names)
+    tokenizer = open_settled(settled, names, config.allow_special)
     if tokenizer.vocab_size > _INT32_MAX:
         raise ConfigError(f"token id {tokenizer.vocab_size - 1} does not fit int32", where=where)
+    if config.vocab_size is not None and tokenizer.vocab_size > config.vocab_size:
+        what = f"token id {tokenizer.vocab_size - 1} is not below tokenizer.vocab_size {config.vocab_size}"
+        raise ConfigError(what, where=where, mend="declare the size of the model's embedding, or leave vocab_size out")
+    check_bos(config, tokenizer._backend, own, where)
     check_unspeakable(tokenizer._backend, value["model"], names.names(), where)
     return tokenizer
 
 
-def open_settled(settled: bytes, names: SpecialTokens) -> Tokenizer:
-    """Make the tokenizer from the `json` and `special` of one that was loaded and checked before."""
+def open_settled(settled: bytes, names: SpecialTokens, allow_special: bool) -> Tokenizer:
+    """Make the tokenizer from the `json`, `special` and `allow_special` of one that was loaded and checked before."""
     value = parse_tokenizer_json(settled, "tokenizer.json")
-    backend = open_backend(settled)
+    special = [token["content"] for token in value["added_tokens"] if token["special"]]
+    # The three that mark documents stay text: a text must not end, begin or pad a document.
+    encoding_json = as_encoded(settled, set(special) - set(names.names()) if allow_special else ())
+    backend = open_backend(encoding_json)
     ids = {key: _id(backend, name) for key, name in (("eos", names.eos), ("bos", names.bos), ("pad", names.pad))}
     return Tokenizer(
         json=settled,
-        fingerprint=_fingerprint(value, ids),
+        fingerprint=fingerprint(value, ids, allow_special),
         vocab_size=max(backend.get_vocab(with_added_tokens=True).values()) + 1,
         eos_id=backend.token_to_id(names.eos),
         bos_id=ids["bos"],
         pad_id=backend.token_to_id(names.pad),
+        allow_special=allow_special,
+        encoding_json=encoding_json,
         _backend=backend,
         _cutter=cutter_for(value),
     )
@@ -111,9 +128,3 @@ def open_settled(settled: bytes, names: SpecialTokens) -> Tokenizer:
 
 def _id(backend: Backend, name: str | None) -> int | None:
     return None if name is None else backend.token_to_id(name)
-
-
-def _fingerprint(value: dict[str, Any], ids: dict[str, int | None]) -> str:
-    """The post-processor is left out: it is never run, eos and bos are put by us."""
-    parts = {key: value[key] for key in ("model", "normalizer", "pre_tokenizer", "added_tokens")}
-    return hash_value({**parts, **ids, "special_tokens_in_text": "text"})

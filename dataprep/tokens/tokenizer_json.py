@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,19 @@ from tokenizers import Tokenizer as Backend
 
 from dataprep.errors import ConfigError
 
-_MEND = "give a Hugging Face tokenizer.json (plain or .zst), or train one in the run: tokenizer: {train: {}}"
+ACCEPTED = (
+    "a tokenizer.json, a Hugging Face tokenizer folder, a SentencePiece .model or a tiktoken file, "
+    "or train one in the run: tokenizer: {train: {}}"
+)
+_MEND = f"give {ACCEPTED}"
 
 
-def read_tokenizer_file(path: Path) -> bytes:
-    """Read a tokenizer.json, decompressed if its name ends in .zst.
-
-    Raises ConfigError naming the file when it is missing, unreadable or not a tokenizer.json.
-    """
+def decompressed(path: Path, data: bytes) -> bytes:
+    """The content of a tokenizer file, decompressed if its name ends in .zst; ConfigError if that is damaged."""
     try:
-        data = path.read_bytes()
-        text = _decompress(data) if path.suffix == ".zst" else data
-    except OSError as error:
-        what = f"cannot read the tokenizer: {error.strerror or error}"
-        raise ConfigError(what, where=str(path), mend=_MEND) from error
+        return _decompress(data) if path.suffix == ".zst" else data
     except zstandard.ZstdError as error:
         raise ConfigError(f"the tokenizer is not valid zstd: {error}", where=str(path), mend=_MEND) from error
-    parse_tokenizer_json(text, str(path))
-    return text
 
 
 def _decompress(data: bytes) -> bytes:
@@ -68,6 +63,17 @@ def settle(value: dict[str, Any], special: Iterable[str], where: str) -> bytes:
     backend.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])
     _check_distinct_ids(backend, where)
     return str(backend.to_str()).encode()
+
+
+def as_encoded(text: bytes, control: Container[str]) -> bytes:
+    """The settled tokenizer.json in which tokens of `control` are not special: spelled in texts, they are tokens."""
+    if not control:
+        return text
+    value = json.loads(text)
+    freed = [
+        {**token, "special": token["special"] and token["content"] not in control} for token in value["added_tokens"]
+    ]
+    return json.dumps({**value, "added_tokens": freed}, ensure_ascii=False).encode()
 
 
 def open_backend(text: bytes) -> Backend:

@@ -8,7 +8,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, trai
 from tokenizers import Tokenizer as Backend
 
 from dataprep.errors import ConfigError
-from dataprep.tokens.config import DEFAULT_PAD, TokenizerConfig
+from dataprep.tokens.config import DEFAULT_EOS, DEFAULT_PAD, TokenizerConfig
 from dataprep.tokens.cuts import DIGIT_GROUPS, GPT4_DIGITS_3, HAN_RUNS
 
 # Ten Han characters or a deep indentation; longer merges are boilerplate learnt by heart.
@@ -25,7 +25,7 @@ def train_tokenizer(config: TokenizerConfig, texts: Iterable[str]) -> bytes:
     if config.train is None:
         raise ConfigError("tokenizer.train is not configured", where="tokenizer", mend="set tokenizer: {train: {}}")
     pad = DEFAULT_PAD if config.pad is None else config.pad
-    names = dict.fromkeys([config.eos, pad, *([] if config.bos is None else [config.bos])])
+    names = dict.fromkeys([config.eos or DEFAULT_EOS, pad, *([] if config.bos is None else [config.bos])])
     backend = Backend(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.Sequence(
         [

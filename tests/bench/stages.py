@@ -28,10 +28,10 @@ from dataprep.shards.layout import page_and_header
 from dataprep.step import Step
 from dataprep.tokens.config import PackConfig, TokenizerConfig
 from dataprep.tokens.engines import Encoder, Fastokens
+from dataprep.tokens.kinds import read_source
 from dataprep.tokens.packing import Packed, pack_concat, shuffle_rows
 from dataprep.tokens.spelling import spelling_of
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
 
 SEED = 42
@@ -194,7 +194,8 @@ def tokenizer_config(path: Path) -> TokenizerConfig:
 
 
 def _open_tokenizer(job: Job) -> Tokenizer:
-    return load_tokenizer(tokenizer_config(job.tokenizer), read_tokenizer_file(job.tokenizer))
+    config = tokenizer_config(job.tokenizer)
+    return load_tokenizer(config, read_source(config).json)
 
 
 def _texts(job: Job) -> tuple[list[str], int]:

@@ -20,6 +20,7 @@ from dataprep.shards.layout import page_and_header
 from dataprep.shards.manifest import Manifest, manifest_hash, write_manifest
 from dataprep.shards.mindrecord import write_shard
 from dataprep.storage import hash_file
+from dataprep.tokens.fingerprint import fingerprint
 
 ROW_LENGTH = 9
 EOS, PAD = 256, 257
@@ -92,6 +93,11 @@ def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]
     }
 
 
+def tokenizer_fingerprint(directory: Path) -> str:
+    value = json.loads((directory / "tokenizer.json").read_text("utf-8"))
+    return fingerprint(value, {"eos": EOS, "bos": None, "pad": PAD}, allow_special=False)
+
+
 def listed(directory: Path, name: str, rows: int | None) -> dict[str, Any]:
     path = directory / name
     return {"path": name, "bytes": path.stat().st_size, "xxh3": hash_file(path), "rows": rows}
@@ -118,7 +124,15 @@ def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[
         "config": {"name": "tiny"},
         "config_hash": "0" * 32,
         "seed": 1,
-        "tokenizer": {"fingerprint": "f", "vocab_size": 258, **special, "file": "tokenizer.json", "inexact": 0},
+        "tokenizer": {
+            "fingerprint": tokenizer_fingerprint(directory),
+            "vocab_size": 258,
+            "used_vocab_size": 258,
+            **special,
+            "file": "tokenizer.json",
+            "inexact": 0,
+            "allow_special": False,
+        },
         "pack": {"seq_length": ROW_LENGTH - 1, "row_length": ROW_LENGTH, "method": "concat", "layout": "compact"},
         "inputs": {"files": 2, "bytes": 100, "records": 8, "list": "inputs.parquet", "texts_xxh3": "0" * 32},
         "ledger": {

@@ -15,8 +15,9 @@ from tokenizers import decoders, models, pre_tokenizers
 
 from dataprep.errors import ConfigError
 from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.kinds import read_source
+from dataprep.tokens.source import DocumentMarks
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 
 FILE = Path("vocab/tokenizer.json")
 
@@ -234,7 +235,8 @@ def test_a_plain_and_a_zst_file_are_read_alike(tmp_path: Path) -> None:
     text = byte_level([], EOS_PAD)
     (tmp_path / "t.json").write_bytes(text)
     (tmp_path / "t.json.zst").write_bytes(zstandard.compress(text))
-    assert read_tokenizer_file(tmp_path / "t.json") == read_tokenizer_file(tmp_path / "t.json.zst") == text
+    plain, packed = (read_source(TokenizerConfig(path=tmp_path / name)).json for name in ("t.json", "t.json.zst"))
+    assert plain == packed == text
 
 
 @pytest.mark.parametrize(
@@ -256,15 +258,61 @@ def test_a_file_that_is_no_tokenizer_is_named_with_the_mend(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
-        read_tokenizer_file(path)
+        read_source(TokenizerConfig(path=path))
     message = str(caught.value)
     assert message.startswith(f"{path}: {complaint}")
     assert message.endswith(
-        "give a Hugging Face tokenizer.json (plain or .zst), or train one in the run: tokenizer: {train: {}}"
+        "give a tokenizer.json, a Hugging Face tokenizer folder, a SentencePiece .model or a tiktoken file, "
+        "or train one in the run: tokenizer: {train: {}}"
     )
 
 
 def test_a_model_the_library_does_not_know_is_named_with_its_file() -> None:
     assert refusal(b'{"model": {"type": "Oracle", "vocab": {"<|endoftext|>": 0, "<|pad|>": 1}}}').startswith(
         "vocab/tokenizer.json: not a usable tokenizer.json: "
+    )
+
+
+def test_a_tokenizer_that_puts_bos_by_itself_needs_a_decision() -> None:
+    text = byte_level([], [*EOS_PAD, added(258, "<s>")], post_processor=TEMPLATE)
+    assert refusal(text) == (
+        "vocab/tokenizer.json: the tokenizer puts '<s>' before every text by itself; "
+        'set tokenizer.bos: "<s>" to have it, or tokenizer.bos: null to go without'
+    )
+
+
+def test_eos_and_pad_are_those_the_files_name_unless_the_pipeline_says_otherwise() -> None:
+    text = byte_level([], [*EOS_PAD, added(258, "</s>"), added(259, "<fill>")])
+    own = DocumentMarks(eos="</s>", pad="<fill>")
+    named = load_tokenizer(TokenizerConfig(path=FILE), text, own)
+    assert (named.eos_id, named.pad_id) == (258, 259)
+    told = load_tokenizer(TokenizerConfig(path=FILE, eos="<|endoftext|>", pad="<|pad|>"), text, own)
+    assert (told.eos_id, told.pad_id) == (256, 257)
+    # Many published folders pad with their eos, which could not be told from text.
+    assert load_tokenizer(TokenizerConfig(path=FILE), text, DocumentMarks(eos="</s>", pad="</s>")).pad_id == 257
+
+
+CHAT = [*EOS_PAD, added(258, "<s>"), added(259, "<|im_start|>")]
+
+
+def test_allowed_special_tokens_in_text_are_tokens_but_the_marks_of_documents_stay_text() -> None:
+    tokenizer = load(byte_level([], CHAT), bos="<s>", allow_special=True)
+    text = "<|im_start|>a<|endoftext|><|pad|><s>"
+    tokens = tokenizer.encode([text])
+    assert tokens.ids.tolist() == [258, 259, *b"a<|endoftext|><|pad|><s>", 256]
+    assert tokenizer.decode(tokenizer.encode_plain([text]).ids) == text
+    copy = pickle.loads(pickle.dumps(tokenizer))
+    assert copy.encode([text]).ids.tolist() == tokens.ids.tolist()
+    kept_as_text = load(byte_level([], CHAT), bos="<s>")
+    assert kept_as_text.encode(["<|im_start|>"]).ids.tolist() == [258, *b"<|im_start|>", 256]
+    assert kept_as_text.json == tokenizer.json
+    assert kept_as_text.fingerprint != tokenizer.fingerprint
+
+
+def test_a_declared_vocabulary_size_must_hold_every_id() -> None:
+    assert load(byte_level([], EOS_PAD), vocab_size=258).vocab_size == 258
+    assert load(byte_level([], EOS_PAD), vocab_size=320).vocab_size == 258
+    assert refusal(byte_level([], EOS_PAD), vocab_size=257) == (
+        "vocab/tokenizer.json: token id 257 is not below tokenizer.vocab_size 257; "
+        "declare the size of the model's embedding, or leave vocab_size out"
     )

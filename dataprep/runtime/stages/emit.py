@@ -60,6 +60,7 @@ class Emit:
     steps: tuple[Step, ...]
     tokenizer_json: Path
     special: SpecialTokens
+    allow_special: bool
     engine: EngineUse
     pack: PackConfig
     layout: Layout
@@ -75,8 +76,8 @@ class Emit:
 
         A fast engine that gives other ids is reported to `engine.trust`, and the shard begun anew with the reference.
         """
-        tokenizer, spelling = _opened(self.tokenizer_json, self.special)
-        engine = self._fast_engine()
+        tokenizer, spelling = _opened(self.tokenizer_json, self.special, self.allow_special)
+        engine = self._fast_engine(tokenizer)
         if engine is not None:
             try:
                 return self._emit(Encoder(tokenizer, engine, self.engine.check_every, spelling))
@@ -84,12 +85,12 @@ class Emit:
                 self.engine.trust.withdraw(self.engine.name, self.shard.stem, error.texts)
         return self._emit(Encoder(tokenizer, None, self.engine.check_every, spelling))
 
-    def _fast_engine(self) -> Fastokens | None:
+    def _fast_engine(self, tokenizer: Tokenizer) -> Fastokens | None:
         use = self.engine
         if use.name == REFERENCE or use.name in use.trust.findings():
             return None
         try:
-            fast = _opened_fast(self.tokenizer_json)
+            fast = _opened_fast(tokenizer)
         except EngineUnusable:  # this machine lacks it
             return None
         return fast if fast.identity == use.name else None
@@ -129,16 +130,17 @@ class Emit:
 
 # A worker writes many shards by one tokenizer, whose file carries the id of the task that settled it.
 @lru_cache(maxsize=1)
-def _opened(path: Path, special: SpecialTokens) -> tuple[Tokenizer, Spelling | None]:
+def _opened(path: Path, special: SpecialTokens, allow_special: bool) -> tuple[Tokenizer, Spelling | None]:
     with disk_errors(path):
         settled = path.read_bytes()
-    return open_settled(settled, special), spelling_of(json.loads(settled))
+    tokenizer = open_settled(settled, special, allow_special)
+    return tokenizer, spelling_of(json.loads(tokenizer.encoding_json))
 
 
+# Opening takes seconds where the vocabulary is large.
 @lru_cache(maxsize=1)
-def _opened_fast(path: Path) -> Fastokens:
-    with disk_errors(path):
-        return Fastokens(path.read_bytes())
+def _opened_fast(tokenizer: Tokenizer) -> Fastokens:
+    return Fastokens(tokenizer.encoding_json)
 
 
 class _Content:

@@ -21,9 +21,10 @@ from dataprep.step import Step
 from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.encoding import TokenBatch
 from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineDiffers, EngineUnusable, Fastokens, prove
+from dataprep.tokens.kinds import read_source
 from dataprep.tokens.probes import probe_texts
+from dataprep.tokens.source import Source
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
 
 STAGE = "tokenizer"
@@ -48,7 +49,8 @@ class SettleTokenizer:
         Facts: its special tokens and fingerprint; tokens and text_bytes of the sample; the engine to use.
         Raises ConfigError if the configuration insists on an engine that does not prove itself.
         """
-        tokenizer = load_tokenizer(self.config, self._source())
+        source = self._source()
+        tokenizer = load_tokenizer(self.config, source.json, source.marks)
         texts = list(self._sample(MEASURED_BYTES))
         plain = tokenizer.encode_plain(texts)
         storage.write_bytes(self.json, tokenizer.json)
@@ -61,12 +63,10 @@ class SettleTokenizer:
         }
         return Outcome({self.json: None}, facts=facts)
 
-    def _source(self) -> bytes:
-        if self.config.train is not None:
-            return train_tokenizer(self.config, self._sample(self.config.train.sample_bytes))
-        if self.config.path is None:
-            raise ValueError("the configuration names no tokenizer")
-        return read_tokenizer_file(self.config.path)
+    def _source(self) -> Source:
+        if self.config.train is None:
+            return read_source(self.config)
+        return Source("trained", train_tokenizer(self.config, self._sample(self.config.train.sample_bytes)))
 
     def _sample(self, size: int) -> Iterator[str]:
         """Texts of the documents that come first in the seeded order: a uniform sample of about `size` bytes."""
@@ -83,7 +83,7 @@ class SettleTokenizer:
         why: str
         differences: tuple[str, ...] = ()
         try:
-            engine = Fastokens(tokenizer.json)
+            engine = Fastokens(tokenizer.encoding_json)
             prove(tokenizer, engine, texts, plain)
             prove(tokenizer, engine, probes, tokenizer.encode_plain(probes))
             return {"name": engine.identity, "compared": len(texts) + len(probes), "why": None, "differences": []}

@@ -1,0 +1,32 @@
+"""What a tokenizer comes from: one tokenizer.json, whatever kind of file it was made of, and what the files name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMarks:
+    """Names of the tokens that the files themselves give to the end, the beginning and the padding of a text.
+
+    `bos` is set only where the tokenizer puts it before texts by itself.
+    """
+
+    eos: str | None = None
+    bos: str | None = None
+    pad: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A tokenizer of any kind as a tokenizer.json (UTF-8); `files` are all that were read for it.
+
+    `notes` say where it differs from the library it comes from.
+    """
+
+    kind: str
+    json: bytes
+    marks: DocumentMarks = DocumentMarks()
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
