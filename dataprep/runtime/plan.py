@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dataprep import __version__
 from dataprep.config.canonical import hashed_config
 from dataprep.config.load import LoadedPipeline
@@ -27,6 +29,7 @@ from dataprep.runtime.task import Task
 from dataprep.shards.layout import BYTES_A_TOKEN, Layout, page_and_header
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
+from dataprep.tokens.packing import cells
 from dataprep.tokens.special import SpecialTokens
 
 # Parts are dealt into groups and a shard draws from one group: more parts mix better, fewer need fewer reads.
@@ -173,6 +176,7 @@ class Kept:
 def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
     """The one task that settles the tokenizer; `source_hash` is that of the configured tokenizer.json."""
     pipeline = plan.pipeline
+    fim = pipeline.pack.fim
     total = sum(kept.bytes)
     identity = task_id(
         tokenizer.STAGE,
@@ -181,6 +185,7 @@ def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
         source=source_hash,
         kept=kept.hashes,
         steps=_steps_identity(plan, pipeline.emit_steps),
+        fim=[fim.model_dump(mode="json", by_alias=True), pipeline.run.seed] if fim else None,
         work=str(plan.paths.work),
     )
     job = tokenizer.SettleTokenizer(
@@ -189,6 +194,8 @@ def tokenizer_task(plan: Plan, kept: Kept, source_hash: str | None) -> Task:
         removal_lists=kept.removal_lists,
         steps=pipeline.emit_steps,
         kept_bytes=total,
+        fim=fim,
+        seed=pipeline.run.seed,
         json=plan.paths.tokenizer(identity),
     )
     trained = pipeline.tokenizer.train
@@ -202,13 +209,13 @@ def emit_tasks(plan: Plan, kept: Kept, settled: TaskRecord) -> list[Task]:
     """One task a shard: parts are dealt into groups, and a group's seeded order is cut into equal ranges."""
     pipeline = plan.pipeline
     target = target_tokens(pipeline)
-    # An empty sample cannot say how many tokens there are; at least one text byte a token is a safe bound.
-    tokens_per_byte = settled.facts["tokens"] / settled.facts["text_bytes"] if settled.facts["text_bytes"] else 1.0
+    cells_per_byte = _cells_per_byte(pipeline, settled)
     # A group with no text left still has its shard task: it accounts for removed and for empty documents.
     groups = [group for group in _groups(kept) if group]
-    cuts = [max(1, -(-int(sum(kept.bytes[p.number] for p in g) * tokens_per_byte) // target)) for g in groups]
+    cuts = [max(1, -(-int(sum(kept.bytes[p.number] for p in g) * cells_per_byte) // target)) for g in groups]
     count = sum(cuts)
-    layout = _layout(pipeline)
+    documents = max((-(-sum(p.part.rows for p in g) // cut) for g, cut in zip(groups, cuts, strict=True)), default=0)
+    layout = _layout(pipeline, documents)
     tasks: list[Task] = []
     for group, cut in zip(groups, cuts, strict=True):
         size = sum(kept.bytes[part.number] for part in group) // cut
@@ -225,11 +232,26 @@ def target_tokens(pipeline: Pipeline) -> int:
     return max(1, int(pipeline.output.shard_bytes or 0) // BYTES_A_TOKEN)
 
 
-def _layout(pipeline: Pipeline) -> Layout:
-    """Room for four times the aim and one longest document: how many rows a shard gets is known only when written."""
+def _cells_per_byte(pipeline: Pipeline, settled: TaskRecord) -> float:
+    """Tokens of rows, padding included, that a byte of text takes, by the sample of the tokenizer task."""
+    if not settled.facts["text_bytes"]:
+        # An empty sample cannot say how many tokens there are; at least one text byte a token is a safe bound.
+        return 1.0
+    lengths = np.repeat(*(np.array(column, np.int64) for column in settled.facts["lengths"]))
+    return cells(lengths, pipeline.pack) / int(settled.facts["text_bytes"])
+
+
+def _layout(pipeline: Pipeline, documents: int = 0) -> Layout:
+    """Room for four times the aim and one longest document: how many rows a shard gets is known only when written.
+
+    With best_fit at most one row stays half empty or emptier; with none each document, of `documents` on average in the
+    fullest shard, may begin a row.
+    """
+    pack = pipeline.pack
     longest = max(entry.max_doc_bytes for entry in pipeline.inputs)
-    row_length = pipeline.pack.seq_length + 1
-    return page_and_header(row_length, (4 * target_tokens(pipeline) + longest) // row_length + 1)
+    rows = (4 * target_tokens(pipeline) + longest) // pack.row_length + 1
+    more = {"concat": 0, "best_fit": rows, "none": 4 * documents}
+    return page_and_header(pack.row_length, rows + more[pack.method])
 
 
 def _groups(kept: Kept) -> list[list[DrawnPart]]:
@@ -260,7 +282,7 @@ def _emit_task(
         bounds=bounds,
         steps=_steps_identity(plan, pipeline.emit_steps),
         tokenizer=[settled.outputs[0].xxh3, pipeline.tokenizer.model_dump(mode="json", exclude={"path", "train"})],
-        pack=pipeline.pack.model_dump(mode="json"),
+        pack=pipeline.pack.model_dump(mode="json", by_alias=True),
         layout=[layout.page_size, layout.header_size],
         seed=pipeline.run.seed,
         keep_text=pipeline.output.dropped_text,
@@ -273,7 +295,7 @@ def _emit_task(
         high=bounds[1],
         steps=pipeline.emit_steps,
         tokenizer_json=Path(settled.outputs[0].path),
-        special=SpecialTokens(**settled.facts["special"]),
+        special=SpecialTokens.from_facts(settled.facts["special"]),
         pack=pipeline.pack,
         layout=layout,
         seed=pipeline.run.seed,

@@ -104,7 +104,7 @@ def _check_tokenizer(plan: Plan) -> str | None:
     config = plan.pipeline.tokenizer
     if config.path is None:
         return None
-    load_tokenizer(config, read_tokenizer_file(config.path))
+    load_tokenizer(config, read_tokenizer_file(config.path), plan.pipeline.pack.fim)
     return hash_file(config.path)
 
 

@@ -21,10 +21,12 @@ def table(names: list[str]) -> pa.Table:
             "origin": f"f#{k}",
             "meta": None if k else '{"lang": "en"}',
             "tokens": 3,
+            "truncated": 0,
+            "fim": False,
             "text_bytes": 5,
             "text_xxh3": bytes([k]) * 16,
             "rows": [k, k + 1],
-            "offset": k,
+            "offsets": [k, 0],
         }
         for k, name in enumerate(names)
     ]

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import xxhash
 
 from dataprep import storage
 from dataprep.runtime.draw import DrawnPart, draw
@@ -15,9 +18,11 @@ from dataprep.runtime.parts import ORDER_END
 from dataprep.runtime.stages.dedup import REASON
 from dataprep.runtime.steps import judge
 from dataprep.runtime.task import Outcome
+from dataprep.shards.decoder import put_back
 from dataprep.step import Step
-from dataprep.tokens.config import TokenizerConfig
-from dataprep.tokens.tokenizer import load_tokenizer
+from dataprep.tokens.config import FimConfig, TokenizerConfig
+from dataprep.tokens.fim import draw_cuts, encode_with_fim
+from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
 
@@ -35,20 +40,26 @@ class SettleTokenizer:
     removal_lists: tuple[Path, ...]
     steps: tuple[Step, ...]
     kept_bytes: int
+    fim: FimConfig | None
+    seed: int
     json: Path
 
     def run(self) -> Outcome:
-        """Write the tokenizer.json that goes with the shards; facts: its special tokens; tokens, text_bytes
-        and lossless of the sample.
+        """Write the tokenizer.json that goes with the shards; facts: its special tokens and what the sample shows.
+
+        These are text_bytes, lengths (of documents in tokens, each with the number of documents), and whether decoding
+        is lossless, also with documents rearranged (fim_lossless, false without `fim`).
         """
-        tokenizer = load_tokenizer(self.config, self._source())
+        tokenizer = load_tokenizer(self.config, self._source(), self.fim)
         texts = list(self._sample(MEASURED_BYTES))
         storage.write_bytes(self.json, tokenizer.json)
+        lengths, counts = np.unique(np.diff(tokenizer.encode(texts).offsets), return_counts=True)
         facts = {
             "special": asdict(tokenizer.special),
-            "tokens": len(tokenizer.encode(texts).ids),
+            "lengths": [lengths.tolist(), counts.tolist()],
             "text_bytes": sum(len(text.encode()) for text in texts),
             "lossless": tokenizer.is_lossless(texts),
+            "fim_lossless": self.fim is not None and _is_fim_lossless(tokenizer, texts, self.fim, self.seed),
         }
         return Outcome({self.json: None}, facts=facts)
 
@@ -65,6 +76,28 @@ class SettleTokenizer:
         for drawn in draw(self.parts, self.removal_lists, 0, max(1, high), REASON):
             alive = drawn.documents.filter(pc.is_null(drawn.documents.column("reason")))
             yield from _texts(judge(alive, self.steps).kept)
+
+
+def _is_fim_lossless(tokenizer: Tokenizer, texts: list[str], fim: FimConfig, seed: int) -> bool:
+    """Whether decoding gives all of these texts back when every one that is long enough is rearranged."""
+    hashes = [xxhash.xxh3_128_digest(text.encode()) for text in texts]
+    every = fim.model_copy(update={"rate": 1.0})
+    cuts = draw_cuts(texts, hashes, np.ones(len(texts), np.bool_), every, seed)
+    tokens = encode_with_fim(tokenizer, texts, cuts)
+    bounds = zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)
+    documents = (tokens.ids[first:last] for first, last in bounds)
+    return all(
+        _restored(tokenizer, ids) == text
+        for text, ids, chosen in zip(texts, documents, cuts.chosen, strict=True)
+        if chosen
+    )
+
+
+def _restored(tokenizer: Tokenizer, ids: npt.NDArray[np.int32]) -> str | None:
+    if tokenizer.fim is None:
+        return None
+    parts = put_back(ids[0 if tokenizer.bos_id is None else 1 : -1], **asdict(tokenizer.fim))
+    return None if parts is None else "".join(map(tokenizer.decode, parts))
 
 
 def _texts(batch: pa.RecordBatch) -> list[str]:
