@@ -29,6 +29,7 @@ from dataprep.runtime.task import Task
 from dataprep.shards.layout import BYTES_A_TOKEN, Layout, page_and_header
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
+from dataprep.tokens.fim_tokens import choose_fim_tokens
 from dataprep.tokens.packing import cells
 from dataprep.tokens.special import SpecialTokens
 
@@ -55,10 +56,12 @@ class Plan:
 def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
     """Find the inputs and cut them into splits.
 
-    Raises ConfigError for inputs and files of steps that are not there, and for rows or shards that cannot be written.
+    Raises ConfigError for inputs and files of steps that are not there, for rows or shards that cannot be written, and
+    for a tokenizer to be trained that will lack the tokens to fill in the middle.
     """
     pipeline = loaded.pipeline
     _layout(pipeline)
+    _check_fim(pipeline)
     splits = plan_splits(pipeline.inputs, loaded.base, split_bytes=pipeline.run.split_bytes, limit=limit)
     steps = (step for step in pipeline.steps if isinstance(step, Step))
     step_files = {str(path): _hash_step_file(path) for step in steps for path in step.files()}
@@ -68,6 +71,14 @@ def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
     paths = RunPaths(pipeline.run.work_dir, pipeline.output.path, pipeline.name)
     identity = hash_value([config, [_split_identity(split) for split in splits], sorted(step_files.items())])
     return Plan(pipeline, paths, splits, config, identity, step_files)
+
+
+def _check_fim(pipeline: Pipeline) -> None:
+    """A tokenizer from a file is checked where it is read; one to be trained has the special tokens it is given."""
+    config, fim = pipeline.tokenizer, pipeline.pack.fim
+    if config.train is not None and fim is not None:
+        marks = [name for name in (config.eos, config.bos, config.pad) if name is not None]
+        choose_fim_tokens(fim, {*marks, *config.add_special_tokens}, marks, "tokenizer")
 
 
 def _hash_step_file(path: Path) -> str:
