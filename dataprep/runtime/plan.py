@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dataprep import __version__
 from dataprep.config.canonical import hashed_config
 from dataprep.config.load import LoadedPipeline
@@ -29,8 +27,7 @@ from dataprep.runtime.task import Task
 from dataprep.shards.layout import BYTES_A_TOKEN, Layout, page_and_header
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
-from dataprep.tokens.fim_tokens import choose_fim_tokens
-from dataprep.tokens.packing import cells
+from dataprep.tokens.fim_tokens import check_fim_of_trained
 from dataprep.tokens.special import SpecialTokens
 
 # Parts are dealt into groups and a shard draws from one group: more parts mix better, fewer need fewer reads.
@@ -61,7 +58,7 @@ def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
     """
     pipeline = loaded.pipeline
     _layout(pipeline)
-    _check_fim(pipeline)
+    check_fim_of_trained(pipeline.tokenizer, pipeline.pack.fim)
     splits = plan_splits(pipeline.inputs, loaded.base, split_bytes=pipeline.run.split_bytes, limit=limit)
     steps = (step for step in pipeline.steps if isinstance(step, Step))
     step_files = {str(path): _hash_step_file(path) for step in steps for path in step.files()}
@@ -71,14 +68,6 @@ def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
     paths = RunPaths(pipeline.run.work_dir, pipeline.output.path, pipeline.name)
     identity = hash_value([config, [_split_identity(split) for split in splits], sorted(step_files.items())])
     return Plan(pipeline, paths, splits, config, identity, step_files)
-
-
-def _check_fim(pipeline: Pipeline) -> None:
-    """A tokenizer from a file is checked where it is read; one to be trained has the special tokens it is given."""
-    config, fim = pipeline.tokenizer, pipeline.pack.fim
-    if config.train is not None and fim is not None:
-        marks = [name for name in (config.eos, config.bos, config.pad) if name is not None]
-        choose_fim_tokens(fim, {*marks, *config.add_special_tokens}, marks, "tokenizer")
 
 
 def _hash_step_file(path: Path) -> str:
@@ -220,7 +209,7 @@ def emit_tasks(plan: Plan, kept: Kept, settled: TaskRecord) -> list[Task]:
     """One task a shard: parts are dealt into groups, and a group's seeded order is cut into equal ranges."""
     pipeline = plan.pipeline
     target = target_tokens(pipeline)
-    cells_per_byte = _cells_per_byte(pipeline, settled)
+    cells_per_byte = tokenizer.cells_per_byte(settled.facts, pipeline.pack)
     # A group with no text left still has its shard task: it accounts for removed and for empty documents.
     groups = [group for group in _groups(kept) if group]
     cuts = [max(1, -(-int(sum(kept.bytes[p.number] for p in g) * cells_per_byte) // target)) for g in groups]
@@ -241,15 +230,6 @@ def target_tokens(pipeline: Pipeline) -> int:
     if pipeline.output.shard_tokens is not None:
         return pipeline.output.shard_tokens
     return max(1, int(pipeline.output.shard_bytes or 0) // BYTES_A_TOKEN)
-
-
-def _cells_per_byte(pipeline: Pipeline, settled: TaskRecord) -> float:
-    """Tokens of rows, padding included, that a byte of text takes, by the sample of the tokenizer task."""
-    if not settled.facts["text_bytes"]:
-        # An empty sample cannot say how many tokens there are; at least one text byte a token is a safe bound.
-        return 1.0
-    lengths = np.repeat(*(np.array(column, np.int64) for column in settled.facts["lengths"]))
-    return cells(lengths, pipeline.pack) / int(settled.facts["text_bytes"])
 
 
 def _layout(pipeline: Pipeline, documents: int = 0) -> Layout:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import astuple, dataclass
 
 from dataprep.errors import ConfigError
-from dataprep.tokens.config import FimConfig
+from dataprep.tokens.config import FimConfig, TokenizerConfig
 
 _KEYS = "pack.fim.prefix, pack.fim.middle and pack.fim.suffix"
 
@@ -47,6 +47,13 @@ def choose_fim_tokens(fim: FimConfig, known: Collection[str], others: Collection
         mend = "name three tokens that are used for nothing else"
         raise ConfigError(f"{_KEYS}: {twice[0]!r} has another task too", where=where, mend=mend)
     return tokens
+
+
+def check_fim_of_trained(config: TokenizerConfig, fim: FimConfig | None) -> None:
+    """Raise the ConfigError of `choose_fim_tokens` if a tokenizer that is still to be trained will lack the tokens."""
+    if config.train is not None and fim is not None:
+        marks = [name for name in (config.eos, config.bos, config.pad) if name is not None]
+        choose_fim_tokens(fim, {*marks, *config.add_special_tokens}, marks, "tokenizer")
 
 
 def _of_a_family(known: Collection[str], where: str) -> FimTokens:

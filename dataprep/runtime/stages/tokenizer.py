@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,9 @@ from dataprep.runtime.steps import judge
 from dataprep.runtime.task import Outcome
 from dataprep.shards.decoder import put_back
 from dataprep.step import Step
-from dataprep.tokens.config import FimConfig, TokenizerConfig
+from dataprep.tokens.config import FimConfig, PackConfig, TokenizerConfig
 from dataprep.tokens.fim import draw_cuts, encode_with_fim
+from dataprep.tokens.packing import cells
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.tokenizer_json import read_tokenizer_file
 from dataprep.tokens.train import train_tokenizer
@@ -76,6 +78,15 @@ class SettleTokenizer:
         for drawn in draw(self.parts, self.removal_lists, 0, max(1, high), REASON):
             alive = drawn.documents.filter(pc.is_null(drawn.documents.column("reason")))
             yield from _texts(judge(alive, self.steps).kept)
+
+
+def cells_per_byte(facts: Mapping[str, Any], pack: PackConfig) -> float:
+    """Tokens of rows, padding included, that a byte of text takes, by the sample of the task with these facts."""
+    if not facts["text_bytes"]:
+        # An empty sample cannot say how many tokens there are; at least one text byte a token is a safe bound.
+        return 1.0
+    lengths = np.repeat(*(np.array(column, np.int64) for column in facts["lengths"]))
+    return cells(lengths, pack) / int(facts["text_bytes"])
 
 
 def _is_fim_lossless(tokenizer: Tokenizer, texts: list[str], fim: FimConfig, seed: int) -> bool:
