@@ -143,6 +143,7 @@ def slow_draw(text: str, digest: bytes, fim: FimConfig, seed: int) -> tuple[bool
 
 
 @given(texts_strategy, st.integers(0, 2**63 - 1), st.floats(0, 1), st.floats(0, 1))
+@settings(deadline=None)
 def test_cuts_are_those_of_the_documented_generator(texts: list[str], seed: int, rate: float, spm_rate: float) -> None:
     fim = FimConfig(rate=rate, spm_rate=spm_rate, min_chars=2)
     cuts = draw_cuts(texts, digests(texts), np.ones(len(texts), np.bool_), fim, seed)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataprep.tokens.config import PackConfig
@@ -156,6 +156,7 @@ def test_a_document_without_any_token_is_refused() -> None:
 
 
 @given(documents_strategy, row_lengths)
+@settings(deadline=None)
 def test_packing_equals_laying_tokens_down_one_by_one(documents: list[list[int]], row_length: int) -> None:
     packed = concat(documents, row_length)
     rows, starts, places = slow_rows(documents, row_length)
@@ -206,6 +207,7 @@ def test_a_truncated_document_keeps_its_first_tokens_and_its_eos() -> None:
 
 
 @given(documents_strategy, st.integers(2, 11))
+@settings(deadline=None)
 def test_truncating_loses_what_it_says_and_nothing_else(documents: list[list[int]], row_length: int) -> None:
     ended = [[*document, 7] for document in documents]
     ids, offsets, truncated = truncate(*flat(ended), row_length, 7)
@@ -220,6 +222,7 @@ def test_concat_takes_no_truncation() -> None:
 
 
 @given(documents_strategy, row_lengths, st.integers(1, 13))
+@settings(deadline=None)
 def test_best_fit_equals_looking_at_every_open_row(documents: list[list[int]], row_length: int, window: int) -> None:
     packed = pack_best_fit(*flat(documents), row_length, PAD, window)
     rows, starts, places = slow_best_fit(documents, row_length, window)
@@ -232,6 +235,7 @@ def test_best_fit_equals_looking_at_every_open_row(documents: list[list[int]], r
 
 
 @given(documents_strategy, row_lengths, st.integers(1, 13))
+@settings(deadline=None)
 def test_best_fit_cuts_no_document_that_fits_a_row(documents: list[list[int]], row_length: int, window: int) -> None:
     packed = pack_best_fit(*flat(documents), row_length, PAD, window)
     pieces = np.diff(packed.doc_row_offsets).tolist()
@@ -241,6 +245,7 @@ def test_best_fit_cuts_no_document_that_fits_a_row(documents: list[list[int]], r
 
 
 @given(documents_strategy, row_lengths)
+@settings(deadline=None)
 def test_without_packing_every_row_holds_one_piece_of_one_document(documents: list[list[int]], row_length: int) -> None:
     packed = pack_none(*flat(documents), row_length, PAD)
     pieces = [document[at : at + row_length] for document in documents for at in range(0, len(document), row_length)]
@@ -254,6 +259,7 @@ def test_without_packing_every_row_holds_one_piece_of_one_document(documents: li
     st.sampled_from(["concat", "best_fit", "none"]),
     st.sampled_from(["split", "truncate"]),
 )
+@settings(deadline=None)
 def test_the_cells_foretold_are_those_of_the_rows_but_for_padding_that_packing_leaves(
     documents: list[list[int]], row_length: int, method: str, overlong: str
 ) -> None:
@@ -275,6 +281,7 @@ def test_the_cells_foretold_are_those_of_the_rows_but_for_padding_that_packing_l
     st.integers(0, 2**64),
     st.text(max_size=5),
 )
+@settings(deadline=None)
 def test_tokens_in_are_tokens_out_after_any_shuffle(
     documents: list[list[int]], row_length: int, method: str, seed: int, key: str
 ) -> None:
@@ -288,6 +295,7 @@ def test_tokens_in_are_tokens_out_after_any_shuffle(
 
 
 @given(documents_strategy, st.integers(2, 11), st.sampled_from(["concat", "best_fit", "none"]))
+@settings(deadline=None)
 def test_no_row_holds_two_documents_without_a_border_between_them(
     documents: list[list[int]], row_length: int, method: str
 ) -> None:
@@ -299,6 +307,7 @@ def test_no_row_holds_two_documents_without_a_border_between_them(
 
 
 @given(documents_strategy, st.integers(2, 11), st.sampled_from(["concat", "best_fit", "none"]), st.integers(0, 99))
+@settings(deadline=None)
 def test_every_row_keeps_its_own_document_starts_when_shuffled(
     documents: list[list[int]], row_length: int, method: str, seed: int
 ) -> None:
