@@ -150,9 +150,10 @@ def test_columns_have_the_types_the_shard_writer_stores() -> None:
     assert [array.dtype.name for array in kinds] == ["int32", "int32", "int32", "int64", "int32", "int32", "int64"]
 
 
-def test_a_document_without_any_token_is_refused() -> None:
+@pytest.mark.parametrize("method", ["concat", "best_fit", "none"])
+def test_a_document_without_any_token_is_refused(method: str) -> None:
     with pytest.raises(ValueError, match="at least one token a document"):
-        concat([[1], [], [2]], 4)
+        by_method([[1], [], [2]], 4, method)
 
 
 @given(documents_strategy, row_lengths)
