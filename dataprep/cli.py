@@ -128,11 +128,13 @@ def stats(directory: Path, as_json: bool) -> None:
 @click.option("--seed", default=0, show_default=True, help="Which rows and documents are drawn.")
 def verify(directory: Path, rows: int, documents: int, quick: bool, seed: int) -> None:
     """Check the shards in DIR against their manifest: sizes, hashes, counts, rows, texts. Exit 5 on any damage."""
-    from dataprep.shards.verify import render_findings
+    from dataprep.shards.verify import render_findings, unproved
     from dataprep.shards.verify import verify as verify_shards
 
     findings = verify_shards(directory, rows=rows, documents=documents, quick=quick, seed=seed)
     _console().print(render_findings(findings))
+    for note in unproved(directory):
+        click.echo(f"note: {note}")
     if findings:
         sys.exit(DamageError.exit_code)
 

@@ -22,13 +22,13 @@ from dataprep.config.load import load
 from dataprep.config.models import DedupConfig, OutputConfig, Pipeline, RunConfig
 from dataprep.config.steps import STEP_TYPES
 from dataprep.readers.inputs import Input
-from dataprep.tokens.config import PackConfig, TokenizerConfig, TrainTokenizer
+from dataprep.tokens.config import FimConfig, PackConfig, TokenizerConfig, TrainTokenizer
 
 ROOT = Path(__file__).resolve().parents[1]
 ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
 PAGES = [ENGLISH, CHINESE, *sorted((ROOT / "docs").glob("*.md"))]
 MODELS = [
-    *(Pipeline, Input, DedupConfig, TokenizerConfig, TrainTokenizer, PackConfig, OutputConfig, RunConfig),
+    *(Pipeline, Input, DedupConfig, TokenizerConfig, TrainTokenizer, PackConfig, FimConfig, OutputConfig, RunConfig),
     *STEP_TYPES.values(),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

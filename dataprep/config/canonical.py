@@ -24,7 +24,7 @@ def hashed_config(pipeline: Pipeline, base: Path) -> dict[str, Any]:
         "steps": [{step.name: _plain(step.model_dump(by_alias=True), base)} for step in pipeline.steps],
         "dedup": pipeline.dedup.model_dump(mode="json"),
         "tokenizer": pipeline.tokenizer.shaping,
-        "pack": pipeline.pack.model_dump(mode="json"),
+        "pack": pipeline.pack.model_dump(mode="json", by_alias=True),
         "output": pipeline.output.model_dump(mode="json", exclude={"path"}),
         "run": pipeline.run.model_dump(mode="json", include={"seed", "split_bytes", "part_bytes"}),
     }

@@ -10,9 +10,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from dataprep.batch import text_bytes
+from dataprep.batch import text_bytes, utf8_buffers
 from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import Pipeline
 from dataprep.readers.inputs import Split
@@ -23,13 +25,15 @@ from dataprep.runtime.sample import Sample, by_input, measured, read_sample
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import BYTES_A_TOKEN
 from dataprep.step import Step
+from dataprep.tokens.config import PackConfig
+from dataprep.tokens.packing import cells
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 
 __all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate"]
 
 SAMPLE_BYTES = 4 << 20
 ENCODED_BYTES = 1 << 20
-ASSUMED_BYTES_A_TOKEN = 4.0
+ASSUMED_BYTES_A_TOKEN = 4
 # From one quickstart run (code and English, 8192 tokens): 1.8 MB/s of one core emitting, 1.9 MB/s training.
 _ASSUMED_ENCODING = _TRAINING = 2e6
 # Assumed of each pass over parts; a prototype hashed and compressed them at 125 to 145 MB/s of one core.
@@ -46,6 +50,7 @@ _KEY_BYTES = 40
 @dataclass(frozen=True, slots=True)
 class _Encoding:
     tokens_per_byte: float
+    cells_per_token: float
     speed: float
 
 
@@ -67,8 +72,8 @@ def estimate(loaded: LoadedPipeline, limit: int | None = None, *, replace: bool 
 
 
 def _tokenizer(plan: Plan) -> Tokenizer | None:
-    source = plan.source
-    return None if source is None else load_tokenizer(plan.pipeline.tokenizer, source.json, source.marks)
+    source, pipeline = plan.source, plan.pipeline
+    return None if source is None else load_tokenizer(pipeline.tokenizer, source.json, source.marks, pipeline.pack.fim)
 
 
 def _source(
@@ -84,8 +89,10 @@ def _source(
     rows, size = _rows(sample.batches), _text(sample.batches)
     input_bytes = sum(split.size for split in splits)
     scale = _scale(input_bytes, sample, limit)
-    encoding = _encoding(tokenizer, emitted, room * ENCODED_BYTES // SAMPLE_BYTES)
-    tokens = _text(emitted) * scale * encoding.tokens_per_byte if encoding else _assumed_tokens(emitted) * scale
+    encoding = _encoding(tokenizer, emitted, room * ENCODED_BYTES // SAMPLE_BYTES, pipeline.pack)
+    assumed = _assumed_lengths(emitted)
+    tokens = scale * (_text(emitted) * encoding.tokens_per_byte if encoding else int(assumed.sum()))
+    row_tokens = tokens * encoding.cells_per_token if encoding else cells(assumed, pipeline.pack) * scale
     reading = sample.seconds + judging
     encoding_seconds = _text(emitted) / (encoding.speed if encoding else _ASSUMED_ENCODING)
     keys = _rows(prepared) * _KEY_BYTES if pipeline.dedup_step else 0
@@ -106,6 +113,7 @@ def _source(
         tokens_per_byte=encoding.tokens_per_byte if encoding else None,
         encode_speed=encoding.speed if encoding else None,
         tokens=round(tokens),
+        row_tokens=round(row_tokens),
         prepare_seconds=round((reading + _text(prepared) / _HANDLING) * scale, 3),
         emit_seconds=round((emitting + _text(prepared) / _HANDLING + encoding_seconds) * scale, 3),
         scratch_bytes=round((_text(prepared) * _PART_BYTES_A_TEXT_BYTE + keys) * scale),
@@ -128,14 +136,17 @@ def _judged(batches: Sequence[pa.RecordBatch], steps: Sequence[Step]) -> tuple[l
     return measured(run)
 
 
-def _encoding(tokenizer: Tokenizer | None, batches: Sequence[pa.RecordBatch], room: int) -> _Encoding | None:
+def _encoding(
+    tokenizer: Tokenizer | None, batches: Sequence[pa.RecordBatch], room: int, pack: PackConfig
+) -> _Encoding | None:
     """Tokens and seconds of the first texts that fit `room` bytes, of one text at least."""
     texts = list(_first_texts(batches, room))
     size = sum(len(text.encode()) for text in texts)
     if tokenizer is None or not size:
         return None
     tokens, seconds = measured(lambda: tokenizer.encode(texts))
-    return _Encoding(len(tokens.ids) / size, size / seconds)
+    taken = cells(np.diff(tokens.offsets), pack)
+    return _Encoding(len(tokens.ids) / size, taken / len(tokens.ids), size / seconds)
 
 
 def _first_texts(batches: Sequence[pa.RecordBatch], room: int) -> Iterator[str]:
@@ -148,8 +159,11 @@ def _first_texts(batches: Sequence[pa.RecordBatch], room: int) -> Iterator[str]:
             return
 
 
-def _assumed_tokens(batches: Sequence[pa.RecordBatch]) -> float:
-    return _text(batches) / ASSUMED_BYTES_A_TOKEN + _rows(batches)
+def _assumed_lengths(batches: Sequence[pa.RecordBatch]) -> npt.NDArray[np.int64]:
+    """Tokens of each document, eos included."""
+    sizes = [np.diff(utf8_buffers(batch.column("text"))[1]) for batch in batches]
+    lengths: npt.NDArray[np.int64] = np.concatenate([np.empty(0, np.int64), *sizes]) // ASSUMED_BYTES_A_TOKEN + 1
+    return lengths
 
 
 def _rows(batches: Sequence[pa.RecordBatch]) -> int:
@@ -163,8 +177,9 @@ def _text(batches: Sequence[pa.RecordBatch]) -> int:
 def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple[str, ...]) -> Estimate:
     workers = worker_count(pipeline.run)
     tokens = sum(source.tokens for source in sources)
+    row_tokens = sum(source.row_tokens for source in sources)
     target = target_tokens(pipeline)
-    shards = -(-tokens // target)
+    shards = -(-row_tokens // target)
     tasks = sum(source.tasks for source in sources)
     prepare = sum(source.prepare_seconds for source in sources)
     emit = sum(source.emit_seconds for source in sources)
@@ -176,11 +191,11 @@ def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple
         sources=sources,
         prepare_tasks=tasks,
         tokens=tokens,
-        row_length=pipeline.pack.seq_length + 1,
-        rows=-(-tokens // (pipeline.pack.seq_length + 1)),
+        row_length=pipeline.pack.row_length,
+        rows=-(-row_tokens // pipeline.pack.row_length),
         shard_tokens=target,
         shards=shards,
-        output_bytes=shards * _shard_bytes(tokens / shards) if shards else 0,
+        output_bytes=shards * _shard_bytes(row_tokens / shards) if shards else 0,
         scratch_bytes=sum(source.scratch_bytes for source in sources),
         cpu_seconds=round(prepare + training + emit, 3),
         wall_seconds=round(wall, 3),

@@ -16,9 +16,10 @@ from rich.text import Text
 class SourceEstimate:
     """One input (or one default label of it): `files`, `input_bytes`, `tasks` are exact, all else from the sample.
 
-    `kept` and `kept_text` are shares (0 to 1) of documents and of text bytes that the steps before deduplication keep;
-    `prepare_speed` (read and steps) and `encode_speed` are text bytes a second of one core; a speed or ratio is None
-    when the sample holds nothing to measure it on.
+    `tokens` are those of the documents, `row_tokens` those of their rows, padding included. `kept` and `kept_text` are
+    shares (0 to 1) of documents and of text bytes that the steps before deduplication keep; `prepare_speed` (read and
+    steps) and `encode_speed` are text bytes a second of one core; a speed or ratio is None when the sample holds
+    nothing to measure it on.
     """
 
     source: str
@@ -37,6 +38,7 @@ class SourceEstimate:
     tokens_per_byte: float | None
     encode_speed: float | None
     tokens: int
+    row_tokens: int
     prepare_seconds: float
     emit_seconds: float
     scratch_bytes: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from dataprep.runtime.directories import clear_stale
 from dataprep.runtime.ledger import Output, Tally, TaskRecord, add_tallies
 from dataprep.runtime.plan import Plan, trust_in
 from dataprep.runtime.stages import dedup, emit, prepare
-from dataprep.shards.manifest import Manifest, write_manifest
+from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Totals, write_manifest
 from dataprep.tokens.engines import fastokens_version
 from dataprep.tokens.special import SpecialTokens
 from dataprep.tokens.tokenizer import Tokenizer, open_settled
@@ -47,7 +47,7 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
     tokenizer_json = Path(done.settled.outputs[0].path).read_bytes()
     storage.write_bytes(output / TOKENIZER_FILE, tokenizer_json)
     _write_inputs(plan, output / INPUTS_FILE)
-    special = SpecialTokens(**done.settled.facts["special"])
+    special = SpecialTokens.from_facts(done.settled.facts["special"])
     tokenizer = open_settled(tokenizer_json, special, plan.pipeline.tokenizer.allow_special)
     emitted = sorted(done.emitted, key=lambda record: record.key)
     shards = [_shard(record, output) for record in emitted if "rows" in record.facts]
@@ -58,16 +58,11 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
         "config_hash": storage.hash_value(plan.config),
         "seed": plan.pipeline.run.seed,
         "tokenizer": _tokenizer_facts(plan, tokenizer, sum(record.facts["inexact"] for record in done.emitted)),
-        "pack": {
-            **plan.pipeline.pack.model_dump(include={"seq_length", "method", "layout"}),
-            "row_length": plan.pipeline.pack.seq_length + 1,
-        },
+        "pack": _pack_facts(plan, tokenizer),
         "inputs": _input_facts(plan, done.prepared),
         "ledger": {stage: {s: _counts(t) for s, t in tallies.items()} for stage, tallies in ledger.items()},
         "edits": _edits([*done.prepared, *done.emitted]),
-        "totals": {
-            key: sum(shard[key] for shard in shards) for key in ("documents", "tokens", "padding", "rows", "text_bytes")
-        },
+        "totals": {key: sum(shard[key] for shard in shards) for key in Totals.model_fields},
         "sources": _sources(emitted),
         "shards": shards,
         "files": files,
@@ -161,10 +156,8 @@ def _shard(record: TaskRecord, output: Path) -> dict[str, Any]:
         "db": _relative(db, output),
         "documents_file": _relative(index, output),
         "rows": record.facts["rows"],
-        "documents": sum(counts["documents"] for counts in sources),
-        "tokens": record.facts["tokens"],
         "padding": record.facts["padding"],
-        "text_bytes": sum(counts["text_bytes"] for counts in sources),
+        **{name: sum(counts[name] for counts in sources) for name in SOURCE_SUMS},
         "bytes": shard.bytes,
         "xxh3": shard.xxh3,
         "db_bytes": db.bytes,
@@ -220,16 +213,13 @@ def _input_facts(plan: Plan, prepared: Sequence[TaskRecord]) -> dict[str, Any]:
 
 
 def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, inexact: int) -> dict[str, Any]:
-    def special(token_id: int | None) -> dict[str, Any] | None:
-        return None if token_id is None else {"token": tokenizer.decode([token_id], show_special=True), "id": token_id}
-
     return {
         "fingerprint": tokenizer.fingerprint,
         "vocab_size": plan.pipeline.tokenizer.vocab_size or tokenizer.vocab_size,
         "used_vocab_size": tokenizer.vocab_size,
-        "eos": special(tokenizer.eos_id),
-        "bos": special(tokenizer.bos_id),
-        "pad": special(tokenizer.pad_id),
+        "eos": _special(tokenizer, tokenizer.eos_id),
+        "bos": None if tokenizer.bos_id is None else _special(tokenizer, tokenizer.bos_id),
+        "pad": _special(tokenizer, tokenizer.pad_id),
         "file": TOKENIZER_FILE,
         "inexact": inexact,
         "allow_special": tokenizer.allow_special,
@@ -246,6 +236,19 @@ def _engine(plan: Plan, done: Finished) -> dict[str, Any]:
     findings = trust_in(plan, done.settled).findings()
     differences = sorted({*proof["differences"], *(text for texts in findings.values() for text in texts)})
     return {"shards": dict(sorted(shards.items())), **checks, "why": proof["why"], "differences": differences}
+
+
+def _special(tokenizer: Tokenizer, token_id: int) -> dict[str, Any]:
+    return {"token": tokenizer.decode([token_id], show_special=True), "id": token_id}
+
+
+def _pack_facts(plan: Plan, tokenizer: Tokenizer) -> dict[str, Any]:
+    pack, fim = plan.pipeline.pack, tokenizer.fim
+    return {
+        **pack.model_dump(include={"seq_length", "method", "overlong", "layout"}),
+        "row_length": pack.row_length,
+        "fim": None if fim is None else {key: _special(tokenizer, value) for key, value in asdict(fim).items()},
+    }
 
 
 def _versions() -> dict[str, str]:

@@ -29,6 +29,7 @@ from dataprep.shards.layout import BYTES_A_TOKEN, Layout, page_and_header
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
 from dataprep.tokens.engines import fastokens_version
+from dataprep.tokens.fim_tokens import check_fim_of_trained
 from dataprep.tokens.kinds import read_source
 from dataprep.tokens.source import Source
 from dataprep.tokens.special import SpecialTokens
@@ -64,6 +65,7 @@ def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
     pipeline = loaded.pipeline
     paths = RunPaths(pipeline.run.work_dir, pipeline.output.path, pipeline.name)
     check_paths(loaded, paths)
+    check_fim_of_trained(pipeline.tokenizer, pipeline.pack.fim)
     splits = plan_splits(
         pipeline.inputs,
         loaded.base,
@@ -190,6 +192,7 @@ class Kept:
 def tokenizer_task(plan: Plan, kept: Kept) -> Task:
     """The one task that settles the tokenizer."""
     pipeline = plan.pipeline
+    fim = pipeline.pack.fim
     total = sum(kept.bytes)
     identity = task_id(
         tokenizer.STAGE,
@@ -200,6 +203,7 @@ def tokenizer_task(plan: Plan, kept: Kept) -> Task:
         source=sorted(plan.tokenizer_files.values()),
         kept=kept.hashes,
         steps=_steps_identity(plan, pipeline.emit_steps),
+        fim=[fim.model_dump(mode="json", by_alias=True), pipeline.run.seed] if fim else None,
         work=str(plan.paths.work),
     )
     job = tokenizer.SettleTokenizer(
@@ -208,6 +212,8 @@ def tokenizer_task(plan: Plan, kept: Kept) -> Task:
         removal_lists=kept.removal_lists,
         steps=pipeline.emit_steps,
         kept_bytes=total,
+        fim=fim,
+        seed=pipeline.run.seed,
         json=plan.paths.tokenizer(identity),
     )
     trained = pipeline.tokenizer.train
@@ -227,13 +233,13 @@ def emit_tasks(plan: Plan, kept: Kept, settled: TaskRecord) -> list[Task]:
     """One task a shard: parts are dealt into groups, and a group's seeded order is cut into equal ranges."""
     pipeline = plan.pipeline
     target = target_tokens(pipeline)
-    # An empty sample cannot say how many tokens there are; at least one text byte a token is a safe bound.
-    tokens_per_byte = settled.facts["tokens"] / settled.facts["text_bytes"] if settled.facts["text_bytes"] else 1.0
+    cells_per_byte = tokenizer.cells_per_byte(settled.facts, pipeline.pack)
     # A group with no text left still has its shard task: it accounts for removed and for empty documents.
     groups = [group for group in _groups(kept) if group]
-    cuts = [max(1, -(-int(sum(kept.bytes[p.number] for p in g) * tokens_per_byte) // target)) for g in groups]
+    cuts = [max(1, -(-int(sum(kept.bytes[p.number] for p in g) * cells_per_byte) // target)) for g in groups]
     count = sum(cuts)
-    layout = _layout(pipeline)
+    documents = max((-(-sum(p.part.rows for p in g) // cut) for g, cut in zip(groups, cuts, strict=True)), default=0)
+    layout = _layout(pipeline, documents)
     tasks: list[Task] = []
     for group, cut in zip(groups, cuts, strict=True):
         size = sum(kept.bytes[part.number] for part in group) // cut
@@ -250,11 +256,17 @@ def target_tokens(pipeline: Pipeline) -> int:
     return max(1, int(pipeline.output.shard_bytes or 0) // BYTES_A_TOKEN)
 
 
-def _layout(pipeline: Pipeline) -> Layout:
-    """Room for four times the aim and one longest document: how many rows a shard gets is known only when written."""
+def _layout(pipeline: Pipeline, documents: int = 0) -> Layout:
+    """Room for four times the aim and one longest document: how many rows a shard gets is known only when written.
+
+    With best_fit at most one row stays half empty or emptier; with none each document, of `documents` on average in the
+    fullest shard, may begin a row.
+    """
+    pack = pipeline.pack
     longest = max(entry.max_doc_bytes for entry in pipeline.inputs)
-    row_length = pipeline.pack.seq_length + 1
-    return page_and_header(row_length, (4 * target_tokens(pipeline) + longest) // row_length + 1)
+    rows = (4 * target_tokens(pipeline) + longest) // pack.row_length + 1
+    more = {"concat": 0, "best_fit": rows, "none": 4 * documents}
+    return page_and_header(pack.row_length, rows + more[pack.method])
 
 
 def _groups(kept: Kept) -> list[list[DrawnPart]]:
@@ -288,7 +300,7 @@ def _emit_task(
             settled.outputs[0].xxh3,
             {**pipeline.tokenizer.shaping, "train": None, "vocab_size": None},
         ],
-        pack=pipeline.pack.model_dump(mode="json"),
+        pack=pipeline.pack.model_dump(mode="json", by_alias=True),
         layout=[layout.page_size, layout.header_size],
         seed=pipeline.run.seed,
         keep_text=pipeline.output.dropped_text,
@@ -301,7 +313,7 @@ def _emit_task(
         high=bounds[1],
         steps=pipeline.emit_steps,
         tokenizer_json=Path(settled.outputs[0].path),
-        special=SpecialTokens(**settled.facts["special"]),
+        special=SpecialTokens.from_facts(settled.facts["special"]),
         allow_special=pipeline.tokenizer.allow_special,
         engine=emit.EngineUse(
             name=settled.facts["engine"]["name"],

@@ -131,7 +131,7 @@ def _check_tokenizer(plan: Plan) -> None:
     config = plan.pipeline.tokenizer
     if plan.source is None:
         return
-    tokenizer = load_tokenizer(config, plan.source.json, plan.source.marks)
+    tokenizer = load_tokenizer(config, plan.source.json, plan.source.marks, plan.pipeline.pack.fim)
     if config.engine == FASTOKENS:
         _check_engine(tokenizer)
 

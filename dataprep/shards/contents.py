@@ -15,14 +15,22 @@ import pyarrow.compute as pc
 import xxhash
 
 from dataprep.errors import DamageError, EnvironmentFailure
-from dataprep.shards.decoder import Decoder, document_text, in_vocabulary, open_decoder
+from dataprep.shards.decoder import (
+    Decoder,
+    content_ids,
+    document_text,
+    in_vocabulary,
+    open_decoder,
+    rearranged_text,
+)
 from dataprep.shards.documents import read_documents
-from dataprep.shards.manifest import Manifest, Shard
+from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Shard
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, misplaced, of_document, piece_tokens, pieces_of
 from dataprep.shards.records import check_framing, read_rows
 
-_COLUMNS = ("doc_id", "source", "text_bytes", "text_xxh3", "exact", *PLACE_COLUMNS)
-_SUMS = ("documents", "tokens", "text_bytes")
+_COLUMNS = ("doc_id", "source", "fim", "text_bytes", "text_xxh3", "exact", *PLACE_COLUMNS)
+# What the manifest names otherwise than the index.
+_COLUMN_OF = {"fim_documents": "fim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,31 +123,36 @@ def _within(sample: npt.NDArray[np.int64], first: int, count: int) -> list[int]:
 
 
 def _index_faults(facts: Shard, manifest: Manifest, index: pa.Table) -> Iterator[str]:
-    found = (len(index), _sum(index, "tokens"), _sum(index, "text_bytes"))
-    for name, value in zip(_SUMS, found, strict=True):
-        if value != getattr(facts, name):
-            yield f"{name}: {value} in the index, the manifest says {getattr(facts, name)}"
-    row_length = manifest.pack.row_length
-    what = misplaced(index, pieces_of(index, row_length), facts.rows, row_length, facts.padding)
+    for name in SOURCE_SUMS:
+        found, expected = _sum(index, name), getattr(facts, name)
+        if found != expected:
+            yield f"{name}: {found} in the index, the manifest says {expected}"
+    try:
+        what = misplaced(index, pieces_of(index, manifest.pack.row_length), facts.rows, facts.padding, manifest.pack)
+    except DamageError as error:
+        what = error.what
     if what:
         yield what
 
 
 def _sum(index: pa.Table, name: str) -> int:
-    return int(index.column(name).to_numpy().astype(np.int64).sum())
+    if name == "documents":
+        return len(index)
+    return int(index.column(_COLUMN_OF.get(name, name)).to_numpy().astype(np.int64).sum())
 
 
 def _add_sources(index: pa.Table, sums: Counter[tuple[str, str]]) -> None:
-    by_source = index.select(["source", "tokens", "text_bytes"])
-    by_source = by_source.set_column(0, "source", by_source.column(0).cast(pa.string()))
-    grouped = by_source.group_by("source").aggregate([("source", "count"), ("tokens", "sum"), ("text_bytes", "sum")])
-    for group in grouped.to_pylist():
-        for name, column in zip(_SUMS, ("source_count", "tokens_sum", "text_bytes_sum"), strict=True):
-            sums[group["source"], name] += group[column]
+    names = index.column("source").cast(pa.string()).combine_chunks()
+    for source in names.unique().to_pylist():
+        of_source = index.filter(pc.equal(names, source))
+        for name in SOURCE_SUMS:
+            sums[source, name] += _sum(of_source, name)
 
 
 def _check_sources(manifest: Manifest, sums: Counter[tuple[str, str]]) -> Iterator[Finding]:
-    listed = {(source, name): getattr(totals, name) for source, totals in manifest.sources.items() for name in _SUMS}
+    listed = {
+        (source, name): getattr(totals, name) for source, totals in manifest.sources.items() for name in SOURCE_SUMS
+    }
     for source, name in sorted({*listed, *sums}):
         expected, found = listed.get((source, name), 0), sums[source, name]
         if expected != found:
@@ -186,13 +199,22 @@ def _row_faults(shard: _Shard, row: int, decoded: dict[str, npt.NDArray[Any]]) -
 
 def _text_fault(shard: _Shard, document: int) -> str | None:
     ids = np.concatenate(list(piece_tokens(shard.path, of_document(shard.pieces, document))))
-    if shard.decode is None or not shard.index.column("exact")[document].as_py():
+    manifest, decode = shard.manifest, shard.decode
+    if decode is None:
         return None
-    if not in_vocabulary(ids, shard.manifest):
-        return f"holds an id outside the vocabulary of {shard.manifest.tokenizer.used_vocab_size}"
-    text = document_text(ids, shard.manifest, shard.decode)
-    if text is None:
+    if not in_vocabulary(ids, manifest):
+        return f"holds an id outside the vocabulary of {manifest.tokenizer.used_vocab_size}"
+    if content_ids(ids, manifest) is None:
         return "does not begin and end with its special tokens"
+    # Of a document that was cut down, the rows hold the beginning alone, which no hash was made of.
+    if shard.index.column("truncated")[document].as_py():
+        return None
+    rearranged = shard.index.column("fim")[document].as_py()
+    text = (rearranged_text if rearranged else document_text)(ids, manifest, decode)
+    if text is None:
+        return "does not hold the three tokens that stand before its rearranged parts"
+    if not shard.index.column("exact")[document].as_py():
+        return None
     data = text.encode()
     if len(data) != shard.index.column("text_bytes")[document].as_py():
         return f"decodes to {len(data)} bytes of text, not those in the index"

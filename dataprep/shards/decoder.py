@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from dataprep.errors import DamageError
@@ -62,8 +63,42 @@ def in_vocabulary(ids: npt.NDArray[Any], manifest: Manifest) -> bool:
 
 def document_text(ids: npt.NDArray[Any], manifest: Manifest, decode: Decoder) -> str | None:
     """Text of a whole document's ids, or None if they lack the special tokens that begin and end a document."""
+    content = content_ids(ids, manifest)
+    return None if content is None else decode(content)
+
+
+def rearranged_text(ids: npt.NDArray[Any], manifest: Manifest, decode: Decoder) -> str | None:
+    """Text of a document that was rearranged to fill in the middle, its parts put back in order.
+
+    None if the ids lack the special tokens that begin and end a document or stand before its parts.
+    """
+    content, fim = content_ids(ids, manifest), manifest.pack.fim
+    if content is None or fim is None:
+        return None
+    parts = put_back(content, fim.prefix.id, fim.middle.id, fim.suffix.id)
+    return None if parts is None else "".join(map(decode, parts))
+
+
+def put_back(ids: npt.NDArray[Any], prefix: int, middle: int, suffix: int) -> tuple[npt.NDArray[Any], ...] | None:
+    """The parts of a rearranged document in the order of its text, by the ids of the tokens that stand before them.
+
+    Both orders read alike: what stands between prefix and suffix token, what is behind the middle token, what is
+    between suffix and middle token. With the suffix first, the first is empty and the second is prefix and middle.
+    Returns None unless each of the tokens stands once, the prefix token first and the middle token last.
+    """
+    places = [np.flatnonzero(ids == token) for token in (prefix, suffix, middle)]
+    if any(len(found) != 1 for found in places):
+        return None
+    before_prefix, before_suffix, before_middle = (int(found[0]) for found in places)
+    if not before_prefix == 0 < before_suffix < before_middle:
+        return None
+    return ids[1:before_suffix], ids[before_middle + 1 :], ids[before_suffix + 1 : before_middle]
+
+
+def content_ids(ids: npt.NDArray[Any], manifest: Manifest) -> npt.NDArray[Any] | None:
+    """Ids between the special tokens that begin and end a document, or None if those are not there."""
     begin: Sequence[SpecialToken] = [manifest.tokenizer.bos] if manifest.tokenizer.bos else []
     eos = manifest.tokenizer.eos.id
     if len(ids) <= len(begin) or ids[-1] != eos or (begin and ids[0] != begin[0].id):
         return None
-    return decode(ids[len(begin) : -1])
+    return ids[len(begin) : -1]

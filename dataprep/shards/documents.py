@@ -12,9 +12,10 @@ from dataprep.batch import LABEL
 from dataprep.errors import DamageError
 from dataprep.storage import atomic_path
 
-# meta is a JSON object of the record's other fields, where they were kept; tokens counts special tokens too; text_xxh3
-# is the big-endian digest of the UTF-8 text, and exact says whether the tokens decode to it; rows are the shard's, in
-# reading order, offset the place in the first.
+# meta is a JSON object of the record's other fields, where they were kept; tokens counts special tokens too, and those
+# that were cut away, which truncated counts; fim: rearranged to fill in the middle; text_xxh3 is the big-endian digest
+# of the UTF-8 text, and exact says whether the tokens decode to it; rows are the shard's, in reading order, offsets the
+# place in each of them.
 SCHEMA = pa.schema(
     [
         pa.field("doc_id", pa.string(), nullable=False),
@@ -22,18 +23,26 @@ SCHEMA = pa.schema(
         pa.field("origin", pa.string(), nullable=False),
         pa.field("meta", pa.string()),
         pa.field("tokens", pa.int32(), nullable=False),
+        pa.field("truncated", pa.int32(), nullable=False),
+        pa.field("fim", pa.bool_(), nullable=False),
         pa.field("text_bytes", pa.int64(), nullable=False),
         pa.field("text_xxh3", pa.binary(16), nullable=False),
         pa.field("exact", pa.bool_(), nullable=False),
         pa.field("rows", pa.list_(pa.field("item", pa.int32(), nullable=False)), nullable=False),
-        pa.field("offset", pa.int32(), nullable=False),
+        pa.field("offsets", pa.list_(pa.field("item", pa.int32(), nullable=False)), nullable=False),
     ]
 )
 
 # What pyarrow raises on damaged Parquet: its own kinds, OSError for bad metadata, ValueError for names not in UTF-8.
 PARQUET_FAULTS = (pa.ArrowException, OSError, ValueError, KeyError)
 
+_MEND = "restore the file or run the pipeline again"
 _ROW_GROUP = 1 << 16
+# By leaf column. Bits stay as they are: a compressed page that a flipped codec makes out to be plain is long enough to
+# be read as bits.
+_LEAVES = {f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: field.type for field in SCHEMA}
+_COMPRESSION = {name: "none" if pa.types.is_boolean(kind) else "zstd" for name, kind in _LEAVES.items()}
+_LEVELS = {name: 3 for name, codec in _COMPRESSION.items() if codec == "zstd"}
 
 
 def write_documents(path: Path, table: pa.Table) -> None:
@@ -45,8 +54,8 @@ def write_documents(path: Path, table: pa.Table) -> None:
             whole.select(SCHEMA.names).cast(SCHEMA).combine_chunks(),
             temporary,
             row_group_size=_ROW_GROUP,
-            compression="zstd",
-            compression_level=3,
+            compression=_COMPRESSION,
+            compression_level=_LEVELS,
             use_dictionary=["source"],
             write_page_checksum=True,
             data_page_version="1.0",
@@ -68,9 +77,15 @@ def document_batches(path: Path, columns: Sequence[str] | None = None) -> Iterat
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if file.schema_arrow != SCHEMA:
                 raise DamageError("is not a document index: columns differ", where=str(path))
+            rows = 0
             for batch in file.iter_batches(_ROW_GROUP, columns=None if columns is None else list(columns)):
                 batch.validate(full=True)
+                rows += batch.num_rows
                 yield batch
+            # The library stops in silence at a page whose header, which no checksum covers, is broken.
+            if rows != file.metadata.num_rows:
+                what = f"only {rows} of its {file.metadata.num_rows} documents can be read"
+                raise DamageError(what, where=str(path), mend=_MEND)
     except PARQUET_FAULTS as error:
         raise _damage(path, error) from error
 
@@ -84,4 +99,4 @@ def read_documents(path: Path, columns: Sequence[str] | None = None) -> pa.Table
 
 def _damage(path: Path, error: Exception) -> DamageError:
     what = "missing" if isinstance(error, FileNotFoundError) else f"cannot be read as a document index: {error}"
-    return DamageError(what, where=str(path), mend="restore the file or run the pipeline again")
+    return DamageError(what, where=str(path), mend=_MEND)

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import xxhash
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from dataprep.errors import ConfigError, DamageError
-from dataprep.shards.decoder import Decoder, open_decoder
+from dataprep.shards.decoder import Decoder, open_decoder, rearranged_text
 from dataprep.shards.documents import PARQUET_FAULTS, document_batches, read_documents
 from dataprep.shards.manifest import Manifest, Shard, load_manifest
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, of_document, piece_tokens, pieces_of
@@ -56,13 +57,21 @@ class RowView:
 
 @dataclass(frozen=True, slots=True)
 class DocumentView:
-    """One document: its shard and its pieces in reading order."""
+    """One document: its shard, its pieces in reading order and the tokens that were cut away behind them.
+
+    `in_order` is the text of a document that was rearranged to fill in the middle, its parts put back in order, and
+    `proved` says whether it has the hash of the text it was made from; both None for other documents, and where tokens
+    were cut away.
+    """
 
     doc_id: str
     source: str
     origin: str
     shard: str
     pieces: tuple[Piece, ...]
+    truncated: int
+    in_order: str | None
+    proved: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +145,7 @@ def render_documents(views: Sequence[DocumentView]) -> RenderableType:
     for view in views:
         tokens = sum(piece.tokens for piece in view.pieces)
         head = f"document {view.doc_id}: {tokens:,} tokens in {len(view.pieces)} rows of {view.shard}"
-        parts += [Text(head, style="bold"), *_render_pieces(view.pieces)]
+        parts += [Text(head, style="bold"), *_render_pieces(view.pieces), *_render_rest(view)]
     return Group(*parts)
 
 
@@ -172,11 +181,24 @@ def _find(path: Path, doc_id: str) -> list[int]:
 def _document(
     directory: Path, manifest: Manifest, shard: Shard, number: int, first_row: int, decode: Decoder
 ) -> DocumentView:
-    index = read_documents(directory / shard.documents_file, _COLUMNS)
+    index = read_documents(directory / shard.documents_file, (*_COLUMNS, "fim", "text_xxh3"))
     pieces = of_document(pieces_of(index, manifest.pack.row_length), number)
-    shown = tuple(_show(directory / shard.file, index, pieces, first_row, decode))
+    path = directory / shard.file
+    shown = tuple(_show(path, index, pieces, first_row, decode))
     head = index.slice(number, 1).to_pylist()[0]
-    return DocumentView(head["doc_id"], head["source"], head["origin"], shard.file, shown)
+    text = None
+    if head["fim"] and not head["truncated"]:
+        text = rearranged_text(np.concatenate(list(piece_tokens(path, pieces))), manifest, decode)
+    return DocumentView(
+        doc_id=head["doc_id"],
+        source=head["source"],
+        origin=head["origin"],
+        shard=shard.file,
+        pieces=shown,
+        truncated=head["truncated"],
+        in_order=text,
+        proved=None if text is None else xxhash.xxh3_128_digest(text.encode()) == head["text_xxh3"],
+    )
 
 
 def _show(path: Path, index: pa.Table, pieces: Pieces, first_row: int, decode: Decoder) -> Iterator[Piece]:
@@ -190,8 +212,8 @@ def _show(path: Path, index: pa.Table, pieces: Pieces, first_row: int, decode: D
             row=first_row + row,
             start=start,
             tokens=len(ids),
-            begins=row == head["rows"][0] and start == head["offset"],
-            ends=row == head["rows"][-1],
+            begins=(row, start) == (head["rows"][0], head["offsets"][0]),
+            ends=(row, start) == (head["rows"][-1], head["offsets"][-1]),
             text=decode(ids),
         )
 
@@ -202,6 +224,15 @@ def _render_pieces(pieces: Iterable[Piece]) -> Iterator[Text]:
         place = f"row {piece.row}, tokens {piece.start} to {piece.start + piece.tokens - 1}"
         yield Text(f"── {piece.doc_id} [{piece.source}] {piece.origin}: {place} {edges}".rstrip(), style="cyan")
         yield Text(piece.text)
+
+
+def _render_rest(view: DocumentView) -> Iterator[Text]:
+    if view.truncated:
+        yield Text(f"── {view.truncated:,} tokens were cut away behind the last but eos", style="dim")
+    if view.in_order is not None:
+        proof = "this is the text it was made from" if view.proved else "this is not the text it was made from"
+        yield Text(f"── filled in the middle; put back in order, {proof}:", style="cyan")
+        yield Text(view.in_order)
 
 
 def _lost(directory: Path, manifest: Manifest, reason: str | None) -> Iterator[LostRecord]:

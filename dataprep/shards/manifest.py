@@ -50,13 +50,23 @@ class TokenizerFacts(_Facts):
     allow_special: bool
 
 
+class FimFacts(_Facts):
+    """The tokens before the parts of rearranged documents."""
+
+    prefix: SpecialToken
+    middle: SpecialToken
+    suffix: SpecialToken
+
+
 class PackFacts(_Facts):
-    """How tokens became rows; `row_length` is in tokens."""
+    """How tokens became rows; `row_length` is in tokens; `fim` is null where no document is rearranged."""
 
     seq_length: Annotated[int, Field(ge=1)]
     row_length: Annotated[int, Field(ge=1)]
     method: str
+    overlong: str
     layout: str
+    fim: FimFacts | None
 
 
 class InputFacts(_Facts):
@@ -86,10 +96,12 @@ class Counts(_Facts):
 
 
 class Totals(_Facts):
-    """Sums over the shards; tokens exclude padding, text bytes are UTF-8."""
+    """Sums over the shards; tokens are the documents', also those cut away (`truncated`), text bytes are UTF-8."""
 
     documents: Count
+    fim_documents: Count
     tokens: Count
+    truncated: Count
     padding: Count
     rows: Count
     text_bytes: Count
@@ -99,8 +111,14 @@ class SourceTotals(_Facts):
     """Sums over the documents of one source."""
 
     documents: Count
+    fim_documents: Count
     tokens: Count
+    truncated: Count
     text_bytes: Count
+
+
+# What totals, shards and sources all count.
+SOURCE_SUMS = tuple(SourceTotals.model_fields)
 
 
 class Shard(_Facts):
@@ -111,7 +129,9 @@ class Shard(_Facts):
     documents_file: str
     rows: Count
     documents: Count
+    fim_documents: Count
     tokens: Count
+    truncated: Count
     padding: Count
     text_bytes: Count
     bytes: Count
@@ -227,8 +247,9 @@ def imbalances(manifest: Manifest) -> Iterator[str]:
     yield from _total_imbalances(manifest)
     for shard in manifest.shards:
         cells = shard.rows * manifest.pack.row_length
-        if shard.tokens + shard.padding != cells:
-            yield f"{shard.file}: {shard.tokens} tokens + {shard.padding} padding, but {cells} in its rows"
+        if shard.tokens - shard.truncated + shard.padding != cells:
+            cut = f" - {shard.truncated} truncated" if shard.truncated else ""
+            yield f"{shard.file}: {shard.tokens} tokens{cut} + {shard.padding} padding, but {cells} in its rows"
 
 
 def _ledger_imbalances(manifest: Manifest) -> Iterator[str]:
@@ -260,7 +281,7 @@ def _broken_chain(manifest: Manifest) -> Iterator[str]:
 
 
 def _total_imbalances(manifest: Manifest) -> Iterator[str]:
-    for field in ("documents", "tokens", "text_bytes"):
+    for field in SOURCE_SUMS:
         total = getattr(manifest.totals, field)
         by_shard = sum(getattr(shard, field) for shard in manifest.shards)
         by_source = sum(getattr(source, field) for source in manifest.sources.values())

@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dataprep.errors import DamageError
+from dataprep.shards.manifest import PackFacts
 from dataprep.shards.records import read_rows
 
 Places = npt.NDArray[np.int64]
 
 # The columns of the document index that say where documents lie.
-PLACE_COLUMNS = ("tokens", "rows", "offset")
+PLACE_COLUMNS = ("tokens", "truncated", "rows", "offsets")
 # Rows decoded at a time while a document is gathered.
 _BLOCK = 256
 
@@ -32,42 +34,99 @@ class Pieces:
 
 
 def pieces_of(index: pa.Table, row_length: int) -> Pieces:
-    """Lay out the documents of one shard's index (columns tokens, rows, offset) as pieces.
+    """Lay out the documents of one shard's index (columns tokens, truncated, rows, offsets) as pieces.
 
-    Documents whose tokens do not fit the rows they name get pieces of 0, too few or too many tokens: see `misplaced`.
+    Every piece but a document's last reaches the end of its row. Documents whose tokens do not fit the rows they name
+    get pieces of 0, too few or too many tokens: see `misplaced`. Raises DamageError where rows and offsets differ in
+    number.
     """
-    rows = index.column("rows").combine_chunks()
-    counts = rows.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    tokens, offset = (index.column(name).to_numpy().astype(np.int64) for name in ("tokens", "offset"))
+    rows, offsets = (index.column(name).combine_chunks() for name in ("rows", "offsets"))
+    counts, others = (each.value_lengths().to_numpy(zero_copy_only=False) for each in (rows, offsets))
+    if (counts != others).any():
+        number = int(np.argmax(counts != others))
+        what = f"document {number} has {counts[number]} rows and {others[number]} offsets"
+        raise DamageError(what, mend="run dataprep verify")
+    row, start = (each.flatten().to_numpy().astype(np.int64) for each in (rows, offsets))
     document = np.repeat(np.arange(len(index)), counts)
-    firsts = np.cumsum(counts) - counts
-    nth = np.arange(len(document)) - firsts[document]
-    start = np.where(nth == 0, offset[document], 0)
-    before = np.where(nth == 0, 0, nth * row_length - offset[document])
-    length = np.minimum(row_length - start, tokens[document] - before)
-    return Pieces(document, rows.flatten().to_numpy().astype(np.int64), start, length)
+    length = row_length - start
+    named = counts > 0
+    last = np.cumsum(counts)[named] - 1
+    sums = np.concatenate([[0], np.cumsum(length)])
+    before = sums[last] - sums[last + 1 - counts[named]]
+    length[last] = _tokens_in_rows(index)[named] - before
+    return Pieces(document, row, start, length)
 
 
-def misplaced(index: pa.Table, pieces: Pieces, rows: int, row_length: int, padding: int) -> str | None:
-    """Say what keeps the pieces from tiling rows 0 … `rows` - 1, all but the `padding` last tokens of one row."""
-    tokens, offset = (index.column(name).to_numpy() for name in ("tokens", "offset"))
-    sums = np.concatenate([[0], np.cumsum(pieces.length)])
-    first, last = (np.searchsorted(pieces.document, np.arange(len(index)), side) for side in ("left", "right"))
-    wrong = (sums[last] - sums[first] != tokens) | (offset < 0) | (offset >= row_length)
-    wrong[pieces.document[pieces.length < 1]] = True
-    if wrong.any():
-        return f"document {int(np.argmax(wrong))} does not fit the rows it names"
-    starts = np.sort(pieces.row * row_length + pieces.start)
-    ends = np.sort(pieces.row * row_length + pieces.start + pieces.length)
-    gaps = np.append(starts, rows * row_length) - np.insert(ends, 0, 0)
-    holes = np.flatnonzero(gaps)
-    if not len(holes) and padding == 0:
+def _tokens_in_rows(index: pa.Table) -> Places:
+    tokens, truncated = (index.column(name).to_numpy().astype(np.int64) for name in ("tokens", "truncated"))
+    kept: Places = tokens - truncated
+    return kept
+
+
+def misplaced(index: pa.Table, pieces: Pieces, rows: int, padding: int, pack: PackFacts) -> str | None:
+    """Say what keeps the pieces from filling rows 0 … `rows` - 1 up to `padding` tokens at their ends."""
+    return (
+        _misfit(index, pieces, pack.row_length)
+        or _miscut(index, pieces, pack)
+        or _untiled(pieces, rows, padding, pack.row_length)
+        or _badly_padded(pieces, rows, padding, pack)
+    )
+
+
+def _misfit(index: pa.Table, pieces: Pieces, row_length: int) -> str | None:
+    """A document without rows, or with a piece that is empty or does not lie in its row."""
+    outside = (pieces.start < 0) | (pieces.length < 1) | (pieces.start + pieces.length > row_length)
+    wrong = np.bincount(pieces.document, minlength=len(index)) == 0
+    wrong[pieces.document[outside]] = True
+    return f"document {int(np.argmax(wrong))} does not fit the rows it names" if wrong.any() else None
+
+
+def _miscut(index: pa.Table, pieces: Pieces, pack: PackFacts) -> str | None:
+    """A document cut down that does not fill one row, or that the configuration would not have cut down."""
+    truncated = index.column("truncated").to_numpy()
+    whole_row = np.zeros(len(index), np.bool_)
+    whole_row[pieces.document[pieces.length == pack.row_length]] = True
+    may = whole_row & (np.bincount(pieces.document, minlength=len(index)) == 1) & (pack.overlong == "truncate")
+    wrong = (truncated < 0) | ((truncated > 0) & ~may)
+    if not wrong.any():
         return None
-    if len(holes) == 1 and gaps[holes[0]] == padding < row_length:
-        hole_end = int(np.append(starts, rows * row_length)[holes[0]])
-        return None if hole_end % row_length == 0 else f"padding inside row {hole_end // row_length}"
-    place = int(np.insert(ends, 0, 0)[holes[0]]) // row_length if len(holes) else rows - 1
-    return f"documents and {padding} tokens of padding do not fill its rows (row {place})"
+    number = int(np.argmax(wrong))
+    return f"document {number} cannot have had {int(truncated[number])} tokens cut away"
+
+
+def _untiled(pieces: Pieces, rows: int, padding: int, row_length: int) -> str | None:
+    """A row whose pieces do not follow one another from its first token on."""
+    order = np.argsort(pieces.row * row_length + pieces.start, kind="stable")
+    row, start = pieces.row[order], pieces.start[order]
+    ends = start + pieces.length[order]
+    begins_row = np.ones(len(row), np.bool_)
+    begins_row[1:] = row[1:] != row[:-1]
+    gaps = start - np.where(begins_row, 0, np.roll(ends, 1))
+    if (gaps != 0).any():
+        first = int(np.argmax(gaps != 0))
+        if gaps[first] > 0:
+            return f"padding inside row {int(row[first])}"
+        return _unfilled(int(row[first]), padding)
+    named = row[begins_row]
+    if np.array_equal(named, np.arange(rows)):
+        return None
+    missing = np.setdiff1d(np.arange(rows), named)
+    return _unfilled(int(missing[0] if len(missing) else named[-1]), padding)
+
+
+def _badly_padded(pieces: Pieces, rows: int, padding: int, pack: PackFacts) -> str | None:
+    """More or less padding than there should be, or more than one row with some where documents are joined."""
+    content = np.bincount(pieces.row, pieces.length, rows)
+    padded = np.flatnonzero(content < pack.row_length)
+    if rows * pack.row_length - content.sum() != padding:
+        return _unfilled(int(padded[0]) if len(padded) else rows - 1, padding)
+    if pack.method == "concat" and len(padded) > 1:
+        return f"padding inside row {int(padded[0])}"
+    return None
+
+
+def _unfilled(row: int, padding: int) -> str:
+    return f"documents and {padding} tokens of padding do not fill its rows (row {row})"
 
 
 def in_row(pieces: Pieces, row: int) -> Pieces:

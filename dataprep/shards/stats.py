@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dataprep.shards.documents import document_batches
-from dataprep.shards.manifest import Counts, Manifest, SourceTotals, load_manifest
+from dataprep.shards.manifest import SOURCE_SUMS, Counts, Manifest, SourceTotals, load_manifest
 
 PERCENTILES = (1, 10, 50, 90, 99)
 
@@ -25,13 +25,17 @@ _PENDING = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourceStats:
-    """Sums of one source (or of all): tokens count special tokens, `rows` is tokens / row_length.
+    """Sums of one source (or of all): tokens count special tokens and those cut away (`truncated`).
+
+    `rows` is the tokens not cut away / row_length: rows as they would be without padding.
 
     `lengths` maps p1 … p99 (nearest rank) and max to document lengths in tokens; empty when there are no documents.
     """
 
     documents: int
+    fim_documents: int
     tokens: int
+    truncated: int
     rows: float
     text_bytes: int
     tokens_per_1000_bytes: float
@@ -48,6 +52,7 @@ class Stats:
     shards: int
     rows: int
     row_length: int
+    method: str
     padding: int
     padding_share: float
     total: SourceStats
@@ -78,13 +83,14 @@ def collect(directory: Path) -> Stats:
         name: _source_stats(manifest.sources[name], row_length, lengths[numbers == k], histogram.counts[numbers == k])
         for k, name in enumerate(names)
     }
-    everything = SourceTotals(documents=totals.documents, tokens=totals.tokens, text_bytes=totals.text_bytes)
+    everything = SourceTotals(**{name: getattr(totals, name) for name in SOURCE_SUMS})
     return Stats(
         name=manifest.name,
         hash=manifest.hash,
         shards=len(manifest.shards),
         rows=totals.rows,
         row_length=row_length,
+        method=manifest.pack.method,
         padding=totals.padding,
         padding_share=_ratio(totals.padding, totals.rows * row_length),
         total=_source_stats(everything, row_length, lengths, histogram.counts),
@@ -100,7 +106,9 @@ def as_json(stats: Stats) -> dict[str, Any]:
         stage: {source: counts.model_dump(mode="json", by_alias=True) for source, counts in by_source.items()}
         for stage, by_source in stats.ledger.items()
     }
-    head = {name: getattr(stats, name) for name in ("name", "hash", "shards", "rows", "row_length", "padding")}
+    head = {
+        name: getattr(stats, name) for name in ("name", "hash", "shards", "rows", "row_length", "method", "padding")
+    }
     return {
         **head,
         "padding_share": stats.padding_share,
@@ -116,6 +124,10 @@ def render_stats(stats: Stats) -> RenderableType:
         f"{stats.name}: {stats.shards:,} shards, {stats.rows:,} rows of {stats.row_length:,} tokens, "
         f"{stats.padding:,} tokens of padding ({stats.padding_share:.3%})"
     )
+    if stats.total.truncated:
+        head += f", {stats.total.truncated:,} tokens cut away"
+    if stats.total.fim_documents:
+        head += f", {stats.total.fim_documents:,} of {stats.total.documents:,} documents filled in the middle"
     return Group(Text(head), _source_table(stats), _length_table(stats), _ledger_table(stats))
 
 
@@ -153,8 +165,10 @@ def _source_stats(
 ) -> SourceStats:
     return SourceStats(
         documents=totals.documents,
+        fim_documents=totals.fim_documents,
         tokens=totals.tokens,
-        rows=totals.tokens / row_length,
+        truncated=totals.truncated,
+        rows=(totals.tokens - totals.truncated) / row_length,
         text_bytes=totals.text_bytes,
         tokens_per_1000_bytes=1000 * _ratio(totals.tokens, totals.text_bytes),
         bytes_per_token=_ratio(totals.text_bytes, totals.tokens),

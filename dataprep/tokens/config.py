@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, JsonValue, model_validator
 
-from dataprep.step import Frozen, PipelinePath
+from dataprep.step import Frozen, PipelinePath, Selector
 
 # Ids are int32.
 _MAX_VOCABULARY = 2**31 - 1
@@ -42,7 +42,7 @@ class TokenizerConfig(Frozen):
         None, description="Ends every document; default: the tokenizer's own, else <|endoftext|>."
     )
     bos: _Token | None = Field(None, description="Begins every document, if given.")
-    pad: _Token | None = Field(None, description="Fills the last row of a shard; default: the tokenizer's pad token.")
+    pad: _Token | None = Field(None, description="Fills rows up; default: the tokenizer's pad token.")
     engine: Literal["auto", "hf", "fastokens"] = Field(
         "auto", description="Library that encodes; auto: fastokens where it proves to give the ids of hf."
     )
@@ -80,9 +80,56 @@ class TokenizerConfig(Frozen):
         return self
 
 
+class FimConfig(Frozen):
+    """Fill in the middle for code: a share of the documents is cut in three, and the middle part put last.
+
+    After Bavarian et al. 2022, arXiv 2207.14255. A document chosen by seed and content is cut at two places between
+    characters, drawn by the same. Its parts, encoded each for itself, stand as prefix, suffix, middle (PSM) or as
+    suffix, prefix, middle (SPM), with three special tokens before them.
+    """
+
+    rate: float = Field(0.5, ge=0, le=1, description="Share of the documents that are rearranged.")
+    spm_rate: float = Field(0.5, ge=0, le=1, description="Share of these that put the suffix first.")
+    prefix: str | None = Field(None, description="Special token before the prefix.")
+    middle: str | None = Field(None, description="Special token before the middle.")
+    suffix: str | None = Field(None, description="Special token before the suffix.")
+    min_chars: int = Field(3, ge=1, description="Documents of fewer code points are left as they are.")
+    only: Selector | None = Field(None, description="Rearrange these documents only.")
+    except_: Selector | None = Field(None, alias="except", description="Rearrange all documents but these.")
+
+    @model_validator(mode="after")
+    def _all_or_none(self) -> FimConfig:
+        given = [name is not None for name in (self.prefix, self.middle, self.suffix)]
+        if any(given) and not all(given):
+            raise ValueError("give prefix, middle and suffix, or none of them")
+        return self
+
+
 class PackConfig(Frozen):
     """How token sequences become rows of equal length."""
 
     seq_length: int = Field(4096, ge=1, description="Tokens a model sees; a row holds one more, for the shifted label.")
-    method: Literal["concat"] = Field("concat", description="concat: join documents and cut every seq_length + 1.")
+    method: Literal["concat", "best_fit", "none"] = Field(
+        "concat",
+        description="concat: join documents and cut every seq_length + 1; best_fit: documents whole, where they fit "
+        "best; none: one document a row.",
+    )
+    # Measured on English, Chinese and code at 4,096: 0.02 to 0.08 % of padding. Of 1,000 documents it is up to 0.08 %,
+    # of all at once 0.01 to 0.06 %.
+    window: int = Field(10_000, ge=1, description="best_fit: so many documents at a time are sorted by length.")
+    overlong: Literal["split", "truncate"] = Field(
+        "split", description="Documents longer than a row: over several rows, or cut down to one row; not for concat."
+    )
+    fim: FimConfig | None = Field(None, description="Fill in the middle; default: no document is rearranged.")
     layout: Literal["compact"] = Field("compact", description="compact: input_ids [seq_length + 1] and doc_starts.")
+
+    @model_validator(mode="after")
+    def _concat_cuts_nothing_away(self) -> PackConfig:
+        if self.method == "concat" and self.overlong == "truncate":
+            raise ValueError("method concat loses no token, so overlong: truncate needs method best_fit or none")
+        return self
+
+    @property
+    def row_length(self) -> int:
+        """Tokens of a row."""
+        return self.seq_length + 1

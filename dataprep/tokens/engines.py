@@ -86,7 +86,7 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Tokens of documents, eos and bos included; `exact` bool [documents] says whose tokens decode to its very text."""
+    """Tokens of documents; `exact` bool [documents] says whose tokens decode to its very text."""
 
     tokens: TokenBatch
     exact: npt.NDArray[np.bool_]
@@ -107,15 +107,20 @@ class Encoder:
     checks: Checks = field(default_factory=Checks)
 
     def encode(self, text: pa.LargeStringArray, hashes: pa.FixedSizeBinaryArray) -> Encoded:
-        """Encode documents; `hashes` are their xxh3-128, binary(16).
+        """Encode documents, eos and bos included; `hashes` are their xxh3-128, binary(16).
 
         Raises EngineDiffers if the reference gives other ids than the fast engine.
         """
+        plain = self.encode_plain(text, hashes)
+        return Encoded(self.tokenizer.bordered(plain.tokens), plain.exact)
+
+    def encode_plain(self, text: pa.LargeStringArray, hashes: pa.FixedSizeBinaryArray) -> Encoded:
+        """Encode texts alone, as `encode` does, without eos and bos."""
         texts = text.to_pylist()
         plain = self._fast(texts)
         if plain is None:
             plain = self.tokenizer.encode_plain(texts)
-            return Encoded(self.tokenizer.bordered(plain), self._exact(plain, text))
+            return Encoded(plain, self._exact(plain, text))
         exact = self._exact(plain, text)
         suspects = _first_words(hashes) % np.uint64(self.check_every) == 0
         if self.spelling is not None:
@@ -127,7 +132,7 @@ class Encoder:
         self.checks.documents += len(texts)
         self.checks.spelled += 0 if self.spelling is None else int(exact.sum())
         self.checks.compared += len(chosen)
-        return Encoded(self.tokenizer.bordered(plain), exact)
+        return Encoded(plain, exact)
 
     def _fast(self, texts: list[str]) -> TokenBatch | None:
         if self.engine is None:

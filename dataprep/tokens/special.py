@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
 from dataprep.errors import ConfigError
-from dataprep.tokens.config import DEFAULT_EOS, TokenizerConfig
+from dataprep.tokens.config import DEFAULT_EOS, FimConfig, TokenizerConfig
+from dataprep.tokens.fim_tokens import FimTokens, choose_fim_tokens
 from dataprep.tokens.source import DocumentMarks
 
 # Names under which published tokenizers keep a padding token.
@@ -19,24 +21,35 @@ ADD_PAD = 'add one: tokenizer: {add_special_tokens: ["<|pad|>"], pad: "<|pad|>"}
 
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
-    """Names of the tokens that mark documents; `bos` None puts nothing before a document."""
+    """Names of the tokens that mark documents, and their parts if some are to be filled in the middle.
+
+    `bos` None puts nothing before a document.
+    """
 
     eos: str
     bos: str | None
     pad: str
+    fim: FimTokens | None = None
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> SpecialTokens:
+        """Make it from what `asdict` gave, read back from JSON."""
+        fim = facts["fim"]
+        return cls(**{**facts, "fim": None if fim is None else FimTokens(**fim)})
 
     def names(self) -> list[str]:
         """Every name, eos first."""
-        return [self.eos, *([self.bos] if self.bos is not None else []), self.pad]
+        fim = () if self.fim is None else (self.fim.prefix, self.fim.middle, self.fim.suffix)
+        return [self.eos, *([self.bos] if self.bos is not None else []), self.pad, *fim]
 
 
 def choose_special_tokens(
-    config: TokenizerConfig, value: dict[str, Any], own: DocumentMarks, where: str
+    config: TokenizerConfig, value: dict[str, Any], own: DocumentMarks, where: str, fim: FimConfig | None = None
 ) -> SpecialTokens:
     """Settle the special tokens from the configuration, the parsed tokenizer.json `value` and its files' `own` names.
 
-    Raises ConfigError when eos, bos or pad is neither in the file nor in `add_special_tokens`, or pad is also eos or
-    bos.
+    Raises ConfigError when eos, bos, pad or one of the tokens of `fim` is neither in the file nor in
+    `add_special_tokens`, or one of them has two tasks that must be told apart.
     """
     eos = config.eos or own.eos or DEFAULT_EOS
     added = value.get("added_tokens") or []
@@ -52,7 +65,7 @@ def choose_special_tokens(
         if tokens.pad == name:
             what = f"tokenizer.pad and tokenizer.{key} are both {name!r}, but padding must be told from text by its id"
             raise ConfigError(what, where=where, mend=ADD_PAD)
-    return tokens
+    return tokens if fim is None else replace(tokens, fim=choose_fim_tokens(fim, known, tokens.names(), where))
 
 
 def check_unspeakable(backend: Backend, model: dict[str, Any], names: list[str], where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy.typing as npt
 from tokenizers import Tokenizer as Backend
 
 from dataprep.errors import ConfigError
-from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.config import FimConfig, TokenizerConfig
 from dataprep.tokens.cuts import Cutter, cutter_for
 from dataprep.tokens.encoding import Encode, TokenBatch, encode_texts, reference_encode, with_borders
+from dataprep.tokens.fim_tokens import FimTokens
 from dataprep.tokens.fingerprint import fingerprint
 from dataprep.tokens.source import DocumentMarks
 from dataprep.tokens.special import SpecialTokens, check_bos, check_unspeakable, choose_special_tokens
@@ -23,13 +24,23 @@ _INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
+class FimIds:
+    """Ids of the tokens before the parts of a document that is to be filled in the middle."""
+
+    prefix: int
+    middle: int
+    suffix: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tokenizer:
     """One tokenizer as a run uses it.
 
     `json` is the exact tokenizer.json to publish beside the shards; `fingerprint` (xxh3-128 hex) hashes all that
-    changes ids; `vocab_size` is the largest id + 1, added tokens included; `bos_id` None puts nothing before documents;
-    `allow_special` makes special tokens spelled in texts tokens, all but eos, bos and pad; `encoding_json` is the
-    tokenizer.json in which just those tokens are special that stay text.
+    changes ids; `vocab_size` is the largest id + 1, added tokens included; `bos_id` None puts nothing before documents,
+    `fim` None rearranges none; `allow_special` makes special tokens spelled in texts tokens, all but those that mark
+    documents and their parts; `encoding_json` is the tokenizer.json in which just those tokens are special that stay
+    text.
     """
 
     json: bytes = field(repr=False)
@@ -38,6 +49,7 @@ class Tokenizer:
     eos_id: int
     bos_id: int | None
     pad_id: int
+    fim: FimIds | None
     allow_special: bool
     encoding_json: bytes = field(repr=False, compare=False)
     _backend: Backend = field(repr=False, compare=False)
@@ -50,7 +62,10 @@ class Tokenizer:
     @property
     def special(self) -> SpecialTokens:
         """Names of the tokens that mark documents; with `json` they make this tokenizer again."""
-        return SpecialTokens(*(self._name(token) for token in (self.eos_id, self.bos_id, self.pad_id)))
+        eos, bos, pad = (self._name(token) for token in (self.eos_id, self.bos_id, self.pad_id))
+        return SpecialTokens(
+            eos, bos, pad, None if self.fim is None else FimTokens(*map(self._name, astuple(self.fim)))
+        )
 
     @property
     def added_tokens(self) -> list[str]:
@@ -83,15 +98,18 @@ class Tokenizer:
 _NO_MARKS = DocumentMarks()
 
 
-def load_tokenizer(config: TokenizerConfig, json_text: bytes, own: DocumentMarks = _NO_MARKS) -> Tokenizer:
+def load_tokenizer(
+    config: TokenizerConfig, json_text: bytes, own: DocumentMarks = _NO_MARKS, fim: FimConfig | None = None
+) -> Tokenizer:
     """Make the run's tokenizer from a tokenizer.json (bytes), the configuration, and the names its files give (`own`).
 
-    Raises ConfigError naming the file and the mend if it is not a tokenizer, its special tokens cannot mark documents,
-    it puts tokens before texts by itself and the configuration does not decide on bos, or an id is too large.
+    Raises ConfigError naming the file and the mend if it is not a tokenizer, its special tokens cannot mark documents
+    and, with `fim`, their parts, it puts tokens before texts by itself and the configuration does not decide on bos,
+    or an id is too large.
     """
     where = "tokenizer" if config.path is None else str(config.path)
     value = parse_tokenizer_json(json_text, where)
-    names = choose_special_tokens(config, value, own, where)
+    names = choose_special_tokens(config, value, own, where, fim)
     settled = settle(value, [*config.add_special_tokens, *names.names()], where)
     tokenizer = open_settled(settled, names, config.allow_special)
     if tokenizer.vocab_size > _INT32_MAX:
@@ -112,6 +130,7 @@ def open_settled(settled: bytes, names: SpecialTokens, allow_special: bool) -> T
     encoding_json = as_encoded(settled, set(special) - set(names.names()) if allow_special else ())
     backend = open_backend(encoding_json)
     ids = {key: _id(backend, name) for key, name in (("eos", names.eos), ("bos", names.bos), ("pad", names.pad))}
+    fim = None if names.fim is None else FimIds(*map(backend.token_to_id, astuple(names.fim)))
     return Tokenizer(
         json=settled,
         fingerprint=fingerprint(value, ids, allow_special),
@@ -119,6 +138,7 @@ def open_settled(settled: bytes, names: SpecialTokens, allow_special: bool) -> T
         eos_id=backend.token_to_id(names.eos),
         bos_id=ids["bos"],
         pad_id=backend.token_to_id(names.pad),
+        fim=fim,
         allow_special=allow_special,
         encoding_json=encoding_json,
         _backend=backend,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import xxhash
 
 from dataprep.batch import text_bytes
 from dataprep.dedup.exact import KEY_END, join_range, write_keys, write_removals
@@ -26,10 +27,11 @@ from dataprep.runtime.stages.prepare import Prepare
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import page_and_header
 from dataprep.step import Step
-from dataprep.tokens.config import PackConfig, TokenizerConfig
+from dataprep.tokens.config import FimConfig, PackConfig, TokenizerConfig
 from dataprep.tokens.engines import Encoder, Fastokens
+from dataprep.tokens.fim import draw_cuts, encode_with_fim
 from dataprep.tokens.kinds import read_source
-from dataprep.tokens.packing import Packed, pack_concat, shuffle_rows
+from dataprep.tokens.packing import Packed, pack, shuffle_rows
 from dataprep.tokens.spelling import spelling_of
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.train import train_tokenizer
@@ -246,13 +248,32 @@ def _repeated(job: Job) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], i
     return np.tile(tokens.ids, _REPEATS), offsets, size * _REPEATS
 
 
-def _packed(ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64]) -> Packed:
-    return shuffle_rows(pack_concat(ids, offsets, _ROW_LENGTH, 0), SEED, "bench")
+def _packed(ids: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], config: PackConfig = PACK) -> Packed:
+    return shuffle_rows(pack(ids, offsets, config, 0), SEED, "bench")
 
 
-def _pack(job: Job) -> Timed:
-    ids, offsets, size = _repeated(job)
-    return Timed(lambda: _packed(ids, offsets), size, len(offsets) - 1)
+def _pack(method: str) -> Callable[[Job], Timed]:
+    config = PackConfig.model_validate({"method": method})
+
+    def made(job: Job) -> Timed:
+        ids, offsets, size = _repeated(job)
+        return Timed(lambda: _packed(ids, offsets, config), size, len(offsets) - 1)
+
+    return made
+
+
+def _fill_in_the_middle(job: Job) -> Timed:
+    """Draw, cut and encode, as emit does with every document allowed."""
+    texts, size = _texts(job)
+    fim = FimConfig.model_validate({"prefix": "<|pre|>", "middle": "<|mid|>", "suffix": "<|suf|>"})
+    added = (_EOS, PAD, "<|pre|>", "<|mid|>", "<|suf|>")
+    config = tokenizer_config(job.tokenizer).model_copy(update={"add_special_tokens": added})
+    tokenizer = load_tokenizer(config, read_source(config).json, fim=fim)
+    hashes = [xxhash.xxh3_128_digest(text.encode()) for text in texts]
+    every = np.ones(len(texts), np.bool_)
+    return Timed(
+        lambda: encode_with_fim(tokenizer, texts, draw_cuts(texts, hashes, every, fim, SEED)), size, len(texts)
+    )
 
 
 def _write_shard(job: Job) -> Timed:
@@ -285,7 +306,10 @@ STAGES: Mapping[str, Callable[[Job], Timed]] = {
     "draw": _draw,
     "tokenize, hf": _tokenize,
     TOKENIZE_FAST: _tokenize_fast,
-    "pack": _pack,
+    "tokenize fim, hf": _fill_in_the_middle,
+    "pack": _pack("concat"),
+    "pack best_fit": _pack("best_fit"),
+    "pack none": _pack("none"),
     "write shard": _write_shard,
 }
 SETUP_STAGES: Mapping[str, Callable[[Job], Timed]] = {TRAIN: _train}

@@ -103,7 +103,7 @@ ONE_FAULT = {
     "unknown key at the top": (TAIL + "outptu: {}\n", "x.yaml:4:1: outptu: unknown key, did you mean output?"),
     "unknown key like no other": (
         TAIL + "pack: {zzz: 8}\n",
-        "x.yaml:4:8: pack.zzz: unknown key, known are: seq_length, method, layout",
+        "x.yaml:4:8: pack.zzz: unknown key, known are: seq_length, method, window, overlong, fim, layout",
     ),
     "unknown step": (
         TAIL + "steps:\n  - lenght: {}\n",

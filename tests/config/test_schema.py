@@ -71,7 +71,7 @@ def test_every_setting_and_step_is_described() -> None:
 
 
 def test_known_keys_are_found_through_lists_and_choices() -> None:
-    assert keys_at(("pack",)) == ("seq_length", "method", "layout")
+    assert keys_at(("pack",)) == ("seq_length", "method", "window", "overlong", "fim", "layout")
     assert "min_words" in keys_at(("steps", 0, "length"))
     assert keys_at(("steps", 0, "length", "only")) == ("source",)
     assert keys_at(("tokenizer", "train")) == ("vocab_size", "min_frequency", "sample_bytes")

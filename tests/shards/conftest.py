@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from dataprep.shards.documents import SCHEMA, write_documents
 from dataprep.shards.layout import page_and_header
-from dataprep.shards.manifest import Manifest, manifest_hash, write_manifest
+from dataprep.shards.manifest import Manifest, Totals, manifest_hash, write_manifest
 from dataprep.shards.mindrecord import write_shard
 from dataprep.storage import hash_file
 from dataprep.tokens.fingerprint import fingerprint
@@ -58,10 +58,11 @@ def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]
     for doc_id, source, text, first, length in places:
         starts_of[first // ROW_LENGTH].add(first % ROW_LENGTH)
         rows = [new_row[row] for row in range(first // ROW_LENGTH, (first + length - 1) // ROW_LENGTH + 1)]
+        offsets = [first % ROW_LENGTH, *[0] * (len(rows) - 1)]
         data = text.encode()
         digest = xxhash.xxh3_128_digest(data)
         origin = f"{source}.jsonl#{first}"
-        index.append((doc_id, source, origin, None, length, len(data), digest, True, rows, first % ROW_LENGTH))
+        index.append((doc_id, source, origin, None, length, 0, False, len(data), digest, True, rows, offsets))
     starts = [sorted(starts_of[row]) for row in order]
     layout = page_and_header(ROW_LENGTH, 1000)
     written = write_shard(
@@ -81,7 +82,9 @@ def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]
         "documents_file": f"documents/{stem}.parquet",
         "rows": len(packed),
         "documents": len(documents),
+        "fim_documents": 0,
         "tokens": len(stream),
+        "truncated": 0,
         "padding": padding,
         "text_bytes": sum(len(text.encode()) for _, _, text in documents),
         "bytes": written.bytes,
@@ -110,14 +113,13 @@ def _counts(taken: int, kept: int, dropped: dict[str, int], quarantined: dict[st
 
 def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[dict[str, Any]]) -> dict[str, Any]:
     """Manifest of the set above: 3 en and 2 zh documents kept; one en dropped, one duplicate, one zh quarantined."""
-    totals = {
-        key: sum(shard[key] for shard in shards) for key in ("documents", "tokens", "padding", "rows", "text_bytes")
-    }
+    totals = {key: sum(shard[key] for shard in shards) for key in Totals.model_fields}
     sources = {}
     for source in ("en", "zh"):
         texts = [text.encode() for shard in SHARDS for _, name, text in shard if name == source]
         size = sum(map(len, texts))
-        sources[source] = {"documents": len(texts), "tokens": size + len(texts), "text_bytes": size}
+        sums = {"documents": len(texts), "tokens": size + len(texts), "text_bytes": size}
+        sources[source] = {**sums, "truncated": 0, "fim_documents": 0}
     special = {"eos": {"token": "<eos>", "id": EOS}, "bos": None, "pad": {"token": "<pad>", "id": PAD}}
     return {
         "name": "tiny",
@@ -133,7 +135,14 @@ def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[
             "inexact": 0,
             "allow_special": False,
         },
-        "pack": {"seq_length": ROW_LENGTH - 1, "row_length": ROW_LENGTH, "method": "concat", "layout": "compact"},
+        "pack": {
+            "seq_length": ROW_LENGTH - 1,
+            "row_length": ROW_LENGTH,
+            "method": "concat",
+            "overlong": "split",
+            "layout": "compact",
+            "fim": None,
+        },
         "inputs": {"files": 2, "bytes": 100, "records": 8, "list": "inputs.parquet", "texts_xxh3": "0" * 32},
         "ledger": {
             "prepare": {"en": _counts(5, 4, {"length.chars": 1}, {}), "zh": _counts(3, 2, {}, {"invalid_json": 1})},

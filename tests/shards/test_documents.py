@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +22,13 @@ def table(names: list[str]) -> pa.Table:
             "origin": f"f#{k}",
             "meta": None if k else '{"lang": "en"}',
             "tokens": 3,
+            "truncated": 0,
+            "fim": False,
             "text_bytes": 5,
             "text_xxh3": bytes([k]) * 16,
             "exact": k % 2 == 0,
             "rows": [k, k + 1],
-            "offset": k,
+            "offsets": [k, 0],
         }
         for k, name in enumerate(names)
     ]
@@ -76,6 +79,23 @@ def test_flipped_and_missing_bytes_are_damage_or_harmless(tmp_path: Path) -> Non
     assert set(named) == {str(path)}
     path.write_bytes(original)
     assert read_documents(path).equals(wanted)
+
+
+def test_a_page_header_that_no_checksum_covers_hides_no_document(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    write_documents(path, table(["en", "zh"] * 20))
+    original = path.read_bytes()
+    wanted = read_documents(path)
+    hidden = 0
+    for place, bit in product(range(4, 24), range(8)):
+        data = bytearray(original)
+        data[place] ^= 1 << bit
+        path.write_bytes(data)
+        try:
+            assert read_documents(path).equals(wanted)
+        except DamageError as error:
+            hidden += "of its 40 documents can be read" in error.what
+    assert hidden > 0
 
 
 def test_another_parquet_file_is_not_an_index(tmp_path: Path) -> None:

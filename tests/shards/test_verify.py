@@ -141,19 +141,28 @@ def edit_index(directory: Path, column: str, values: list[object]) -> None:
     write_documents(directory / INDEX, index.set_column(place, field, pa.array(values, field.type)))
 
 
-# Truth: rows [[1], [1, 2, 0], [0]], offsets [0, 6, 4].
+# Truth: rows [[1], [1, 2, 0], [0]], offsets [[0], [6, 0, 0], [4]].
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
         ("tokens", [6, 16, 3], "tokens: 25 in the index, the manifest says 24"),
         ("text_bytes", [5, 15, 2], "text_bytes: 22 in the index, the manifest says 21"),
         ("rows", [[1], [1, 0, 2], [0]], "do not fill its rows"),
-        ("rows", [[1], [1, 2], [0]], "document 1 does not fit"),
-        ("rows", [[1], [], [0]], "document 1 does not fit"),
+        ("rows", [[1], [1, 2], [0]], "document 1 has 2 rows and 3 offsets"),
+        ("rows", [[1], [], [0]], "document 1 has 0 rows and 3 offsets"),
         ("rows", [[1], [1, 7, 0], [0]], "do not fill its rows"),
-        ("offset", [0, 6, -1], "document 2 does not fit"),
-        ("offset", [1, 6, 4], "do not fill its rows"),
-        ("offset", [0, 6, 7], "padding inside row 0"),
+        ("offsets", [[0], [6, 0, 0], [-1]], "document 2 does not fit"),
+        ("offsets", [[1], [6, 0, 0], [4]], "padding inside row 1"),
+        ("offsets", [[2], [6, 0, 0], [4]], "padding inside row 1"),
+        ("offsets", [[0], [5, 1, 0], [4]], "do not fill its rows (row 1)"),
+        ("offsets", [[0], [6, 1, 0], [4]], "do not fill its rows (row 0)"),
+        ("offsets", [[0], [6, 0, 1], [4]], "padding inside row 0"),
+        ("offsets", [[0], [6, 0, 0], [6]], "padding inside row 0"),
+        ("offsets", [[0], [6, 0], [4]], "document 1 has 3 rows and 2 offsets"),
+        ("truncated", [0, 0, 1], "truncated: 1 in the index, the manifest says 0"),
+        ("truncated", [0, 1, -1], "document 1 cannot have had 1 tokens cut away"),
+        ("truncated", [0, 0, -9], "document 2 does not fit"),
+        ("fim", [True, False, False], "fim_documents: 1 in the index, the manifest says 0"),
     ],
 )
 def test_an_index_that_does_not_tile_the_rows_is_found(
@@ -163,6 +172,23 @@ def test_an_index_that_does_not_tile_the_rows_is_found(
     change_manifest(lambda content: relist(content, shard_set))
     found = verify(shard_set)
     assert any(finding.file == INDEX and words in finding.what for finding in found), found
+
+
+@pytest.mark.parametrize(
+    ("rows", "offsets"),
+    [
+        ([[1], [1, 2], [0]], [[0], [6, 0], [4]]),
+        ([[1], [], [0]], [[0], [], [4]]),
+        ([[1], [1, 2, 0, 0], [0]], [[0], [6, 0, 0, 4], [4]]),
+    ],
+)
+def test_a_document_with_more_or_fewer_pieces_than_its_tokens_need_is_found(
+    shard_set: Path, change_manifest: Change, rows: list[object], offsets: list[object]
+) -> None:
+    edit_index(shard_set, "rows", rows)
+    edit_index(shard_set, "offsets", offsets)
+    change_manifest(lambda content: relist(content, shard_set))
+    assert Finding(INDEX, "document 1 does not fit the rows it names") in verify(shard_set)
 
 
 def test_documents_of_another_source_than_the_manifest_says_are_found(shard_set: Path, change_manifest: Change) -> None:

@@ -28,11 +28,13 @@ from dataprep.runtime.trust import Trust
 from dataprep.shards.documents import SCHEMA as DOCUMENTS_SCHEMA
 from dataprep.shards.documents import write_documents
 from dataprep.shards.layout import Layout
-from dataprep.step import Step
+from dataprep.step import Step, selected_rows
 from dataprep.storage import disk_errors
 from dataprep.tokens.config import PackConfig
-from dataprep.tokens.engines import REFERENCE, Encoder, EngineDiffers, EngineUnusable, Fastokens
-from dataprep.tokens.packing import Packed, document_rows, pack_concat, shuffle_rows
+from dataprep.tokens.encoding import TokenBatch
+from dataprep.tokens.engines import REFERENCE, Encoded, Encoder, EngineDiffers, EngineUnusable, Fastokens
+from dataprep.tokens.fim import draw_cuts, joined_parts, parts_of
+from dataprep.tokens.packing import Packed, document_rows, pack, shuffle_rows, truncate
 from dataprep.tokens.special import SpecialTokens
 from dataprep.tokens.spelling import Spelling, spelling_of
 from dataprep.tokens.tokenizer import Tokenizer, open_settled
@@ -108,8 +110,8 @@ class Emit:
             packed = content.packed()
             rows = self._write(packed)
             write_documents(self.documents, content.table(packed))
-            outputs |= {self.shard: rows, Path(f"{self.shard}.db"): None, self.documents: len(packed.doc_offset)}
-            facts |= {"tokens": packed.rows.size - packed.padding, "padding": packed.padding, "rows": rows}
+            outputs |= {self.shard: rows, Path(f"{self.shard}.db"): None, self.documents: packed.documents}
+            facts |= {"padding": packed.padding, "rows": rows}
         facts |= {"sources": content.sources}
         return Outcome(outputs, add_tallies(content.tallies), dict(sorted(content.edits.items())), facts)
 
@@ -176,20 +178,44 @@ class _Content:
             return
         text = batch.column("text")
         hashes = content_hashes(text)
-        encoded = self.encoder.encode(text, hashes)
-        lengths = np.diff(encoded.tokens.offsets)
+        encoded, rearranged = self._encoded(batch, hashes)
+        tokens = encoded.tokens
+        ids, offsets, truncated = self._shortened(tokens)
         self.inexact += int((~encoded.exact).sum())
-        self._ids.append(encoded.tokens.ids)
-        self._lengths.append(lengths)
-        _, offsets = utf8_buffers(text)
+        self._ids.append(ids)
+        self._lengths.append(np.diff(offsets))
+        _, text_offsets = utf8_buffers(text)
         columns = {
             **{name: batch.column(name) for name in ("doc_id", "source", "origin", "meta")},
-            "tokens": pa.array(lengths.astype(np.int32)),
-            "text_bytes": pa.array(np.diff(offsets)),
+            "tokens": pa.array(np.diff(tokens.offsets).astype(np.int32)),
+            "truncated": pa.array(truncated),
+            "fim": pa.array(rearranged),
+            "text_bytes": pa.array(np.diff(text_offsets)),
             "text_xxh3": hashes,
             "exact": pa.array(encoded.exact),
         }
         self.index.append(pa.RecordBatch.from_pydict(columns))
+
+    def _encoded(self, batch: pa.RecordBatch, hashes: pa.FixedSizeBinaryArray) -> tuple[Encoded, npt.NDArray[np.bool_]]:
+        """Tokens of each document, and which of them were rearranged to fill in the middle."""
+        text, fim = batch.column("text"), self.job.pack.fim
+        if fim is None:
+            return self.encoder.encode(text, hashes), np.zeros(len(text), np.bool_)
+        texts = text.to_pylist()
+        allowed = selected_rows(batch, fim.only, fim.except_)
+        cuts = draw_cuts(texts, hashes.to_pylist(), allowed, fim, self.job.seed)
+        parts = pa.array(parts_of(texts, cuts), pa.large_string())
+        plain = self.encoder.encode_plain(parts, content_hashes(parts))
+        exact = np.logical_and.reduceat(plain.exact, cuts.first_parts)
+        return Encoded(joined_parts(plain.tokens, cuts, self.encoder.tokenizer), exact), cuts.chosen
+
+    def _shortened(
+        self, tokens: TokenBatch
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Ids and offsets as they are packed, and how many tokens of each document were cut away."""
+        if self.job.pack.overlong == "split":
+            return tokens.ids, tokens.offsets, np.zeros(len(tokens), np.int32)
+        return truncate(tokens.ids, tokens.offsets, self.job.pack.row_length, self.encoder.tokenizer.eos_id)
 
     def packed(self) -> Packed:
         """All tokens as shuffled rows."""
@@ -197,33 +223,34 @@ class _Content:
         np.cumsum(np.concatenate(self._lengths), out=offsets[1:])
         ids = np.concatenate(self._ids)
         self._ids.clear()
-        packed = pack_concat(ids, offsets, self.job.pack.seq_length + 1, self.encoder.tokenizer.pad_id)
+        packed = pack(ids, offsets, self.job.pack, self.encoder.tokenizer.pad_id)
         return shuffle_rows(packed, self.job.seed, self.job.shard.name)
 
     def table(self, packed: Packed) -> pa.Table:
         """The document index."""
         rows, offsets = document_rows(packed)
+        bounds = pa.array(offsets.astype(np.int32))
+        places = {"rows": rows, "offsets": packed.piece_starts}
         table = pa.Table.from_batches(self.index).unify_dictionaries()
-        table = table.append_column(
-            "rows", pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(rows))
-        )
-        return table.append_column("offset", pa.array(packed.doc_offset)).select(DOCUMENTS_SCHEMA.names)
+        for name, values in places.items():
+            table = table.append_column(name, pa.ListArray.from_arrays(bounds, pa.array(values)))
+        return table.select(DOCUMENTS_SCHEMA.names)
 
     @property
     def sources(self) -> dict[str, dict[str, int]]:
-        """Documents, tokens and text bytes per source."""
+        """What the documents of each source add up to, as the manifest names it."""
         if not self.index:
             return {}
         table = pa.Table.from_batches(self.index).unify_dictionaries()
         table = table.set_column(1, "source", table.column("source").cast(pa.string()))
+        wanted = {"tokens": "tokens", "truncated": "truncated", "text_bytes": "text_bytes", "fim_documents": "fim"}
         sums = table.group_by("source", use_threads=False).aggregate(
-            [("doc_id", "count"), ("tokens", "sum"), ("text_bytes", "sum")]
+            [("doc_id", "count"), *((column, "sum") for column in wanted.values())]
         )
         return {
             row["source"]: {
                 "documents": row["doc_id_count"],
-                "tokens": row["tokens_sum"],
-                "text_bytes": row["text_bytes_sum"],
+                **{name: row[f"{column}_sum"] for name, column in wanted.items()},
             }
             for row in sums.sort_by("source").to_pylist()
         }

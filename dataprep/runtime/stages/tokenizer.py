@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,10 +19,11 @@ from dataprep.runtime.stages.dedup import REASON
 from dataprep.runtime.steps import judge
 from dataprep.runtime.task import Outcome
 from dataprep.step import Step
-from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.config import FimConfig, PackConfig, TokenizerConfig
 from dataprep.tokens.encoding import TokenBatch
 from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineDiffers, EngineUnusable, Fastokens, prove
 from dataprep.tokens.kinds import read_source
+from dataprep.tokens.packing import cells
 from dataprep.tokens.probes import probe_texts
 from dataprep.tokens.source import Source
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
@@ -41,23 +43,27 @@ class SettleTokenizer:
     removal_lists: tuple[Path, ...]
     steps: tuple[Step, ...]
     kept_bytes: int
+    fim: FimConfig | None
+    seed: int
     json: Path
 
     def run(self) -> Outcome:
         """Write the tokenizer.json that goes with the shards.
 
-        Facts: its special tokens and fingerprint; tokens and text_bytes of the sample; the engine to use.
-        Raises ConfigError if the configuration insists on an engine that does not prove itself.
+        Facts: its special tokens and fingerprint; text_bytes of the sample and lengths (of its documents in tokens,
+        each with the number of documents); the engine to use. Raises ConfigError if the configuration insists on an
+        engine that does not prove itself.
         """
         source = self._source()
-        tokenizer = load_tokenizer(self.config, source.json, source.marks)
+        tokenizer = load_tokenizer(self.config, source.json, source.marks, self.fim)
         texts = list(self._sample(MEASURED_BYTES))
         plain = tokenizer.encode_plain(texts)
         storage.write_bytes(self.json, tokenizer.json)
+        lengths, counts = np.unique(np.diff(tokenizer.bordered(plain).offsets), return_counts=True)
         facts = {
             "special": asdict(tokenizer.special),
             "fingerprint": tokenizer.fingerprint,
-            "tokens": len(tokenizer.bordered(plain).ids),
+            "lengths": [lengths.tolist(), counts.tolist()],
             "text_bytes": sum(len(text.encode()) for text in texts),
             "engine": self._engine(tokenizer, texts, plain),
         }
@@ -94,6 +100,15 @@ class SettleTokenizer:
         if self.config.engine == FASTOKENS:
             raise ConfigError(why, where="tokenizer.engine", mend="set tokenizer.engine to auto or hf")
         return {"name": REFERENCE, "compared": 0, "why": why, "differences": list(differences)}
+
+
+def cells_per_byte(facts: Mapping[str, Any], pack: PackConfig) -> float:
+    """Tokens of rows, padding included, that a byte of text takes, by the sample of the task with these facts."""
+    if not facts["text_bytes"]:
+        # An empty sample cannot say how many tokens there are; at least one text byte a token is a safe bound.
+        return 1.0
+    lengths = np.repeat(*(np.array(column, np.int64) for column in facts["lengths"]))
+    return cells(lengths, pack) / int(facts["text_bytes"])
 
 
 def _texts(batch: pa.RecordBatch) -> list[str]:
