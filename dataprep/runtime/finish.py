@@ -19,7 +19,7 @@ from dataprep.runtime.directories import clear_stale
 from dataprep.runtime.ledger import Output, Tally, TaskRecord, add_tallies
 from dataprep.runtime.plan import Plan
 from dataprep.runtime.stages import dedup, emit, prepare
-from dataprep.shards.manifest import Manifest, write_manifest
+from dataprep.shards.manifest import Manifest, column_facts, write_manifest
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 
 INPUTS_FILE = "inputs.parquet"
@@ -49,6 +49,8 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
     emitted = sorted(done.emitted, key=lambda record: record.key)
     shards = [_shard(record, output) for record in emitted if "rows" in record.facts]
     files = _listed(output, [*done.prepared, *done.emitted])
+    row_length = plan.pipeline.pack.seq_length + 1
+    writers = sorted({record.facts["writer"] for record in emitted if "writer" in record.facts})
     content = {
         "name": plan.pipeline.name,
         "config": plan.config,
@@ -57,7 +59,8 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
         "tokenizer": _tokenizer_facts(plan, tokenizer, bool(done.settled.facts["lossless"])),
         "pack": {
             **plan.pipeline.pack.model_dump(include={"seq_length", "method", "layout"}),
-            "row_length": plan.pipeline.pack.seq_length + 1,
+            "row_length": row_length,
+            "columns": column_facts(plan.pipeline.pack.layout, row_length),
         },
         "inputs": _input_facts(plan, done.prepared),
         "ledger": {stage: {s: _counts(t) for s, t in tallies.items()} for stage, tallies in ledger.items()},
@@ -68,7 +71,13 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
         "sources": _sources(emitted),
         "shards": shards,
         "files": files,
-        "run": {**run, "identity": plan.identity, "python": platform.python_version(), "versions": _versions()},
+        "run": {
+            **run,
+            "shard_writers": writers,
+            "identity": plan.identity,
+            "python": platform.python_version(),
+            "versions": _versions(),
+        },
     }
     listed = {file["path"] for file in files} | {
         shard[key] for shard in shards for key in ("file", "db", "documents_file")

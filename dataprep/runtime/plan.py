@@ -222,14 +222,15 @@ def target_tokens(pipeline: Pipeline) -> int:
     """Tokens a shard should hold."""
     if pipeline.output.shard_tokens is not None:
         return pipeline.output.shard_tokens
-    return max(1, int(pipeline.output.shard_bytes or 0) // BYTES_A_TOKEN)
+    return max(1, int(pipeline.output.shard_bytes or 0) // BYTES_A_TOKEN[pipeline.pack.layout])
 
 
 def _layout(pipeline: Pipeline) -> Layout:
     """Room for four times the aim and one longest document: how many rows a shard gets is known only when written."""
     longest = max(entry.max_doc_bytes for entry in pipeline.inputs)
     row_length = pipeline.pack.seq_length + 1
-    return page_and_header(row_length, (4 * target_tokens(pipeline) + longest) // row_length + 1)
+    rows = (4 * target_tokens(pipeline) + longest) // row_length + 1
+    return page_and_header(row_length, rows, pipeline.pack.layout)
 
 
 def _groups(kept: Kept) -> list[list[DrawnPart]]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import ByteSize, Field, model_validator
 
+from dataprep.shards.layouts import LayoutName
 from dataprep.step import Frozen, PipelinePath
 
 
@@ -39,4 +40,4 @@ class PackConfig(Frozen):
 
     seq_length: int = Field(4096, ge=1, description="Tokens a model sees; a row holds one more, for the shifted label.")
     method: Literal["concat"] = Field("concat", description="concat: join documents and cut every seq_length + 1.")
-    layout: Literal["compact"] = Field("compact", description="compact: input_ids [seq_length + 1] and doc_starts.")
+    layout: LayoutName = Field("compact", description="Columns of a row: compact, mcore or padded; see output.md.")

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from dataprep.shards.documents import SCHEMA, write_documents
 from dataprep.shards.layout import page_and_header
-from dataprep.shards.manifest import Manifest, manifest_hash, write_manifest
+from dataprep.shards.manifest import Manifest, column_facts, manifest_hash, write_manifest
 from dataprep.shards.mindrecord import write_shard
 from dataprep.storage import hash_file
 
@@ -119,7 +119,13 @@ def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[
         "config_hash": "0" * 32,
         "seed": 1,
         "tokenizer": {"fingerprint": "f", "vocab_size": 258, **special, "file": "tokenizer.json", "lossless": True},
-        "pack": {"seq_length": ROW_LENGTH - 1, "row_length": ROW_LENGTH, "method": "concat", "layout": "compact"},
+        "pack": {
+            "seq_length": ROW_LENGTH - 1,
+            "row_length": ROW_LENGTH,
+            "method": "concat",
+            "layout": "compact",
+            "columns": column_facts("compact", ROW_LENGTH),
+        },
         "inputs": {"files": 2, "bytes": 100, "records": 8, "list": "inputs.parquet", "texts_xxh3": "0" * 32},
         "ledger": {
             "prepare": {"en": _counts(5, 4, {"length.chars": 1}, {}), "zh": _counts(3, 2, {}, {"invalid_json": 1})},

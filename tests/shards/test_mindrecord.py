@@ -44,6 +44,7 @@ def test_a_written_pair_is_complete_readable_by_all_and_leaves_no_scratch(tmp_pa
         Path(f"{final}.db").stat().st_size,
         hash_file(Path(f"{final}.db")),
         3,
+        "direct",
     )
     assert [stat.S_IMODE(Path(name).stat().st_mode) for name in (final, f"{final}.db")] == [0o644, 0o644]
     assert sorted(path.name for path in final.parent.iterdir()) == ["scratch", final.name, f"{final.name}.db"]
