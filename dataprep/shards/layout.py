@@ -34,7 +34,7 @@ def page_and_header(row_length: int, rows_per_shard: int, columns: LayoutName = 
 
     Raises ConfigError when no allowed page (256 MB) holds a row or no allowed header (128 MB) lists the pages.
     """
-    row = _largest_row(row_length, columns)
+    row = largest_row(row_length, columns)
     # Four rows a page at least, so that what is left empty at a page's end stays below a quarter.
     page_size = max(_MIN_PAGE, -(-4 * row >> 20) << 20)
     if page_size > _MAX_PAGE:
@@ -48,7 +48,8 @@ def page_and_header(row_length: int, rows_per_shard: int, columns: LayoutName = 
     return Layout(page_size, header_size)
 
 
-def _largest_row(row_length: int, columns: LayoutName) -> int:
+def largest_row(row_length: int, columns: LayoutName) -> int:
+    """The most bytes a row can take in a page."""
     # The row's length, then for each column its length, its count, and values of up to 4 bytes and 2 bits each.
     lengths = (row_length if n == ANY else n for n in column_lengths(columns, row_length).values())
     return 8 + sum(8 + 4 + -(-n // 4) + 4 * n for n in lengths)

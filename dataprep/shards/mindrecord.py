@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dataprep.errors import ConfigError, EnvironmentFailure, PipelineError
-from dataprep.shards.layout import Layout, page_and_header
-from dataprep.shards.layouts import DTYPE, Columns, LayoutName, Rows, column_lengths, lay_out
+from dataprep.shards.layout import Layout, largest_row
+from dataprep.shards.layouts import ANY, DTYPE, Columns, LayoutName, Rows, column_lengths, lay_out
+from dataprep.shards.pages import Schema, as_bytes, declare, encode_rows
 from dataprep.shards.records import check_framing, index_path, read_rows
 from dataprep.storage import commit, disk_errors, hash_file, sync_directory
 
@@ -37,6 +38,9 @@ _FORBIDDEN = frozenset("\\/:*?\"<>|`&';")
 # The writer holds a block in memory twice; below 100 rows a call costs more than its rows.
 _BLOCK_VALUES = 4 << 20
 _MIN_BLOCK = 100
+# The smallest page mindspore takes, and a header for some tens of pages.
+_MIN_PAGE = 32 << 10
+_PROBE_HEADER = 64 << 10
 # Ids of every stored width, and of both signs; see `_direct_fault`.
 _EDGES = (0, 1, -1, 127, 128, -129, 32767, -32768, 32768, 65536, 2**31 - 1, -(2**31))
 _NO_SPACE = "free space on this disk or choose another path, then run again to resume"
@@ -58,7 +62,7 @@ class ShardFiles:
     writer: str
 
 
-_Write = Callable[[Any, Columns], None]
+_Write = Callable[[Path, Rows, Layout, LayoutName, int], None]
 
 
 def write_shard(
@@ -88,7 +92,8 @@ def write_shard(
         draft = directory / final.name
         with _writer_errors(final, directory):
             fault = _direct_fault(scratch, columns, rows.shape[1])
-            _write_blocks(draft, packed, layout, columns, _write_public if fault else _write_direct)
+            write = _write_public if fault else _write_direct
+            write(draft, packed, layout, columns, _block_rows(_schema(columns, rows.shape[1])))
         _check_written(draft, packed, columns)
         return _move_into_place(draft, final, len(rows), f"public: {fault}" if fault else "direct")
 
@@ -145,7 +150,12 @@ def _private_directory(final: Path, scratch: Path) -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _file_writer(path: Path, layout: Layout, columns: LayoutName, row_length: int) -> Any:
+def _schema(columns: LayoutName, row_length: int) -> Schema:
+    lengths = column_lengths(columns, row_length)
+    return {name: {"type": DTYPE, "shape": [length]} for name, length in lengths.items()}
+
+
+def _file_writer(path: Path, layout: Layout, columns: LayoutName, schema: Schema) -> Any:
     if _IMPORT_FAULT is not None:
         raise EnvironmentFailure(
             f"cannot import mindspore: {_IMPORT_FAULT}", mend="pip install 'mindspore==2.9.0' 'numpy<2'"
@@ -153,74 +163,74 @@ def _file_writer(path: Path, layout: Layout, columns: LayoutName, row_length: in
     writer = FileWriter(str(path), shard_num=1)
     writer.set_header_size(layout.header_size)
     writer.set_page_size(layout.page_size)
-    lengths = column_lengths(columns, row_length)
-    schema = {name: {"type": DTYPE, "shape": [length]} for name, length in lengths.items()}
-    writer.add_schema(schema, f"{columns} rows: {', '.join(lengths)}")
+    writer.add_schema(dict(schema), f"{columns} rows: {', '.join(schema)}")
     return writer
 
 
-def _write_blocks(draft: Path, rows: Rows, layout: Layout, columns: LayoutName, write: _Write) -> None:
-    row_length = rows.tokens.shape[1]
-    writer = _file_writer(draft, layout, columns, row_length)
-    block = max(_MIN_BLOCK, _BLOCK_VALUES // _values_a_row(columns, row_length))
+def _block_rows(schema: Schema) -> int:
+    lengths: list[int] = [column["shape"][0] for column in schema.values()]
+    return max(_MIN_BLOCK, _BLOCK_VALUES // sum(length for length in lengths if length != ANY))
+
+
+def _blocks(rows: Rows, columns: LayoutName, block: int) -> Iterator[Columns]:
     for first in range(0, len(rows.tokens), block):
-        write(writer, lay_out(columns, rows.block(first, min(first + block, len(rows.tokens)))))
+        yield lay_out(columns, rows.block(first, min(first + block, len(rows.tokens))))
+
+
+def _write_public(draft: Path, rows: Rows, layout: Layout, columns: LayoutName, block: int) -> None:
+    writer = _file_writer(draft, layout, columns, _schema(columns, rows.tokens.shape[1]))
+    for made in _blocks(rows, columns, block):
+        writer.write_raw_data([dict(zip(made, row, strict=True)) for row in zip(*made.values(), strict=True)])
     writer.commit()
 
 
-def _values_a_row(columns: LayoutName, row_length: int) -> int:
-    return sum(length for length in column_lengths(columns, row_length).values() if length > 0)
-
-
-def _write_public(writer: Any, block: Columns) -> None:
-    writer.write_raw_data([dict(zip(block, row, strict=True)) for row in zip(*block.values(), strict=True)])
-
-
-def _write_direct(writer: Any, block: Columns) -> None:
-    """What `write_raw_data` comes to once its rows are checked: each as bytes, every column behind its length."""
+def _write_direct(draft: Path, rows: Rows, layout: Layout, columns: LayoutName, block: int) -> None:
+    """What the public way comes to, without a look at each row, and with the rows encoded already."""
+    schema = _schema(columns, rows.tokens.shape[1])
+    writer = _file_writer(draft, layout, columns, as_bytes(schema))
     inner = writer._writer
-    if not inner.is_open:
-        inner.open(writer._paths, False)
-        inner.set_shard_header(writer._header)
-    ordered = [block[name] for name in writer._header.blob_fields]
-    rows = [
-        b"".join(part for values in row for part in (values.nbytes.to_bytes(8, "big"), values.tobytes()))
-        for row in zip(*ordered, strict=True)
-    ]
-    if inner._writer.write_raw_data({}, rows, False, False) != SUCCESS:
-        raise RuntimeError("mindspore refused the rows")
+    inner.open(writer._paths, False)
+    inner.set_shard_header(writer._header)
+    saved = 0
+    for made in _blocks(rows, columns, block):
+        encoded, less = encode_rows(made, writer._header.blob_fields)
+        saved += less
+        if inner._writer.write_raw_data({}, encoded, False, False) != SUCCESS:
+            raise RuntimeError("mindspore refused the rows")
+    writer.commit()
+    declare(draft, schema, layout.header_size, saved)
 
 
 @lru_cache(maxsize=4)
 def _direct_fault(scratch: Path, columns: LayoutName, row_length: int) -> str | None:
-    """Why this process must not write rows of this schema by the direct call, None if it may.
+    """Why this process must not write rows of this schema directly, None if it may.
 
-    The call leans on attributes mindspore does not promise to keep, so it has to prove itself: a few rows, written both
-    ways in two blocks, must give the same two files.
+    The direct way leans on attributes and a format that mindspore does not promise to keep, so it has to prove itself:
+    some rows in two blocks and, if they are not very short, several pages must give the same two files both ways.
     """
-    tokens = np.resize(np.array(_EDGES, np.int32), (5, row_length))
-    starts = np.array([0, 0, 1, 0, 0, 1, 0], np.int32)
-    rows = Rows(tokens, np.array([row_length, 2, 1, row_length, 2], np.int32), starts, np.array([0, 1, 3, 4, 6, 7]))
-    layout = page_and_header(row_length, 5, columns)
+    page = max(_MIN_PAGE, 1 << largest_row(row_length, columns).bit_length())
+    count = min(_MIN_BLOCK, 8 + 3 * page // row_length)
+    tokens = np.resize(np.array(_EDGES, np.int32), (count, row_length))
+    # Two documents in every row but the last, and padding behind every third.
+    starts = np.tile(np.array([0, row_length // 2], np.int32), count)[:-1]
+    lengths = np.where(np.arange(count) % 3, row_length, row_length // 2 + 1).astype(np.int32)
+    rows = Rows(tokens, lengths, starts, np.append(np.arange(count) * 2, 2 * count - 1))
 
-    def write_both_blocks(draft: Path, write: _Write) -> Path:
+    def write(draft: Path, how: _Write) -> Path:
         draft.parent.mkdir()
-        writer = _file_writer(draft, layout, columns, row_length)
-        for block in (rows.block(0, 3), rows.block(3, 5)):
-            write(writer, lay_out(columns, block))
-        writer.commit()
+        how(draft, rows, Layout(page, _PROBE_HEADER), columns, count // 2 + 1)
         return draft
 
     with tempfile.TemporaryDirectory(prefix="probe-", dir=scratch) as folder:
-        public = write_both_blocks(Path(folder) / "public" / "probe.mindrecord", _write_public)
+        public = write(Path(folder) / "public" / "probe.mindrecord", _write_public)
         # Whatever goes wrong here, the public way has just worked.
         try:
-            direct = write_both_blocks(Path(folder) / "direct" / "probe.mindrecord", _write_direct)
+            direct = write(Path(folder) / "direct" / "probe.mindrecord", _write_direct)
         except Exception as error:
-            return f"the direct call failed: {type(error).__name__} {error}"
+            return f"the direct way failed: {type(error).__name__} {error}"
         pairs = ((public, direct), (index_path(public), index_path(direct)))
         same = all(filecmp.cmp(*pair, shallow=False) for pair in pairs)
-    return None if same else "the direct call wrote other bytes"
+    return None if same else "the direct way wrote other bytes"
 
 
 @contextmanager
