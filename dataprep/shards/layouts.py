@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -75,7 +76,8 @@ def ends_room(seq_length: int) -> int:
 def lay_out(name: LayoutName, rows: Rows) -> Columns:
     """Rows as columns: for each column an int32 array [n, length], or a list of n arrays where the length is ANY."""
     if name == "compact":
-        return {"input_ids": rows.tokens, "doc_starts": np.split(rows.doc_starts, rows.offsets[1:-1])}
+        starts = [rows.doc_starts[begin:end] for begin, end in pairwise(rows.offsets.tolist())]
+        return {"input_ids": rows.tokens, "doc_starts": starts}
     inputs, labels = rows.tokens[:, :-1], rows.tokens[:, 1:]
     place = np.arange(rows.tokens.shape[1], dtype=np.int32)
     is_text = place < rows.lengths[:, None]
