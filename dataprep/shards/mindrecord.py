@@ -168,8 +168,8 @@ def _file_writer(path: Path, layout: Layout, columns: LayoutName, schema: Schema
 
 
 def _block_rows(schema: Schema) -> int:
-    lengths: list[int] = [column["shape"][0] for column in schema.values()]
-    return max(_MIN_BLOCK, _BLOCK_VALUES // sum(length for length in lengths if length != ANY))
+    lengths: list[int] = [column["shape"][0] for column in schema.values() if column["shape"][0] != ANY]
+    return max(_MIN_BLOCK // len(lengths), _BLOCK_VALUES // sum(lengths))
 
 
 def _blocks(rows: Rows, columns: LayoutName, block: int) -> Iterator[Columns]:

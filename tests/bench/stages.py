@@ -24,6 +24,7 @@ from dataprep.runtime.stages.dedup import REASON
 from dataprep.runtime.stages.prepare import Prepare
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import page_and_header
+from dataprep.shards.layouts import LayoutName
 from dataprep.step import Step
 from dataprep.tokens.config import PackConfig, TokenizerConfig
 from dataprep.tokens.packing import Packed, pack_concat, shuffle_rows
@@ -240,18 +241,28 @@ def _pack(job: Job) -> Timed:
     return Timed(lambda: _packed(ids, offsets), size, len(offsets) - 1)
 
 
-def _write_shard(job: Job) -> Timed:
-    from dataprep.shards.mindrecord import write_shard
+def _write_shard(columns: LayoutName) -> Callable[[Job], Timed]:
+    def made(job: Job) -> Timed:
+        from dataprep.shards.mindrecord import write_shard
 
-    ids, offsets, size = _repeated(job)
-    packed = _packed(ids, offsets)
-    layout = page_and_header(_ROW_LENGTH, len(packed.rows))
+        ids, offsets, size = _repeated(job)
+        packed = _packed(ids, offsets)
 
-    def call() -> None:
-        final, scratch = job.folder / "bench.mindrecord", job.folder / "scratch"
-        write_shard(final, packed.rows, packed.doc_starts, packed.doc_start_offsets, scratch=scratch, layout=layout)
+        def call() -> None:
+            write_shard(
+                job.folder / "bench.mindrecord",
+                packed.rows,
+                packed.doc_starts,
+                packed.doc_start_offsets,
+                scratch=job.folder / "scratch",
+                layout=page_and_header(_ROW_LENGTH, len(packed.rows), columns),
+                columns=columns,
+                lengths=packed.lengths,
+            )
 
-    return Timed(call, size, len(offsets) - 1)
+        return Timed(call, size, len(offsets) - 1)
+
+    return made
 
 
 TRAIN = "train tokenizer"
@@ -269,6 +280,8 @@ STAGES: Mapping[str, Callable[[Job], Timed]] = {
     "draw": _draw,
     "tokenize": _tokenize,
     "pack": _pack,
-    "write shard": _write_shard,
+    "write shard": _write_shard("compact"),
+    "write shard mcore": _write_shard("mcore"),
+    "write shard padded": _write_shard("padded"),
 }
 SETUP_STAGES: Mapping[str, Callable[[Job], Timed]] = {TRAIN: _train}
