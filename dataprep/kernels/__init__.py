@@ -14,7 +14,7 @@ import xxhash
 Function = TypeVar("Function", bound=Callable[..., object])
 
 # Every kernel module, in the order warm() loads them.
-MODULES = ("clean", "counts", "fold", "pack", "spell")
+MODULES = ("clean", "counts", "fold", "integers", "pack", "spell")
 
 
 def _source_digest() -> str:

@@ -195,7 +195,7 @@ def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple
         rows=-(-row_tokens // pipeline.pack.row_length),
         shard_tokens=target,
         shards=shards,
-        output_bytes=shards * _shard_bytes(row_tokens / shards) if shards else 0,
+        output_bytes=shards * _shard_bytes(row_tokens / shards * BYTES_A_TOKEN[pipeline.pack.layout]) if shards else 0,
         scratch_bytes=sum(source.scratch_bytes for source in sources),
         cpu_seconds=round(prepare + training + emit, 3),
         wall_seconds=round(wall, 3),
@@ -205,8 +205,8 @@ def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple
     )
 
 
-def _shard_bytes(tokens: float) -> int:
-    return _HEADER + math.ceil(tokens * BYTES_A_TOKEN / _PAGE) * _PAGE
+def _shard_bytes(content: float) -> int:
+    return _HEADER + math.ceil(content / _PAGE) * _PAGE
 
 
 def _training_seconds(pipeline: Pipeline, sources: Sequence[SourceEstimate]) -> float:

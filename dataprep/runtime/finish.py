@@ -19,7 +19,7 @@ from dataprep.runtime.directories import clear_stale
 from dataprep.runtime.ledger import Output, Tally, TaskRecord, add_tallies
 from dataprep.runtime.plan import Plan, trust_in
 from dataprep.runtime.stages import dedup, emit, prepare
-from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Totals, write_manifest
+from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Totals, column_facts, write_manifest
 from dataprep.tokens.engines import fastokens_version
 from dataprep.tokens.special import SpecialTokens
 from dataprep.tokens.tokenizer import Tokenizer, open_settled
@@ -52,6 +52,7 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
     emitted = sorted(done.emitted, key=lambda record: record.key)
     shards = [_shard(record, output) for record in emitted if "rows" in record.facts]
     files = _listed(output, [*done.prepared, *done.emitted])
+    writers = sorted({record.facts["writer"] for record in emitted if "writer" in record.facts})
     content = {
         "name": plan.pipeline.name,
         "config": plan.config,
@@ -69,6 +70,7 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
         "run": {
             **run,
             "engine": _engine(plan, done),
+            "shard_writers": writers,
             "identity": plan.identity,
             "python": platform.python_version(),
             "versions": _versions(),
@@ -247,6 +249,7 @@ def _pack_facts(plan: Plan, tokenizer: Tokenizer) -> dict[str, Any]:
     return {
         **pack.model_dump(include={"seq_length", "method", "overlong", "layout"}),
         "row_length": pack.row_length,
+        "columns": column_facts(pack.layout, pack.row_length),
         "fim": None if fim is None else {key: _special(tokenizer, value) for key, value in asdict(fim).items()},
     }
 

@@ -253,7 +253,7 @@ def target_tokens(pipeline: Pipeline) -> int:
     """Tokens a shard should hold."""
     if pipeline.output.shard_tokens is not None:
         return pipeline.output.shard_tokens
-    return max(1, int(pipeline.output.shard_bytes or 0) // BYTES_A_TOKEN)
+    return max(1, int(pipeline.output.shard_bytes or 0) // BYTES_A_TOKEN[pipeline.pack.layout])
 
 
 def _layout(pipeline: Pipeline, documents: int = 0) -> Layout:
@@ -266,7 +266,7 @@ def _layout(pipeline: Pipeline, documents: int = 0) -> Layout:
     longest = max(entry.max_doc_bytes for entry in pipeline.inputs)
     rows = (4 * target_tokens(pipeline) + longest) // pack.row_length + 1
     more = {"concat": 0, "best_fit": rows, "none": 4 * documents}
-    return page_and_header(pack.row_length, rows + more[pack.method])
+    return page_and_header(pack.row_length, rows + more[pack.method], pack.layout)
 
 
 def _groups(kept: Kept) -> list[list[DrawnPart]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ from dataprep.shards.decoder import (
     rearranged_text,
 )
 from dataprep.shards.documents import read_documents
+from dataprep.shards.layouts import derived_faults, restore
 from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Shard
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, misplaced, of_document, piece_tokens, pieces_of
-from dataprep.shards.records import check_framing, read_rows
+from dataprep.shards.records import check_framing, columns, read_rows
 
 _COLUMNS = ("doc_id", "source", "fim", "text_bytes", "text_xxh3", "exact", *PLACE_COLUMNS)
 # What the manifest names otherwise than the index.
@@ -162,6 +163,7 @@ def _check_sources(manifest: Manifest, sums: Counter[tuple[str, str]]) -> Iterat
 
 def _check_rows_and_texts(shard: _Shard, rows: list[int], documents: list[int]) -> Iterator[Finding]:
     try:
+        yield from (Finding(shard.facts.file, what) for what in _column_faults(shard))
         check_framing(shard.path)
         for row, decoded in zip(rows, read_rows(shard.path, rows), strict=True):
             yield from (Finding(shard.facts.file, f"row {row}: {what}") for what in _row_faults(shard, row, decoded))
@@ -174,13 +176,24 @@ def _check_rows_and_texts(shard: _Shard, rows: list[int], documents: list[int]) 
         yield Finding(shard.facts.file, error.what)
 
 
+def _column_faults(shard: _Shard) -> Iterator[str]:
+    listed = {column.name: (column.dtype, column.shape) for column in shard.manifest.pack.columns}
+    found = {name: (column.type, column.shape) for name, column in columns(shard.path).items()}
+    if found != listed:
+        yield f"its columns are {_listing(found)}, the manifest says {_listing(listed)}"
+
+
+def _listing(columns: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
+    return ", ".join(f"{name} {dtype} {list(shape)}" for name, (dtype, shape) in sorted(columns.items()))
+
+
 def _row_faults(shard: _Shard, row: int, decoded: dict[str, npt.NDArray[Any]]) -> Iterator[str]:
-    missing = {"input_ids", "doc_starts"} - set(decoded)
+    missing = {column.name for column in shard.manifest.pack.columns} - set(decoded)
     if missing:
         yield f"lacks the column {', '.join(sorted(missing))}"
         return
-    ids, starts = decoded["input_ids"], decoded["doc_starts"]
     tokenizer = shard.manifest.tokenizer
+    ids, starts = restore(decoded, tokenizer.eos.id, tokenizer.pad.id)
     if len(ids) != shard.manifest.pack.row_length:
         yield f"has {len(ids)} tokens, not {shard.manifest.pack.row_length}"
     if not in_vocabulary(ids, shard.manifest):
@@ -195,6 +208,9 @@ def _row_faults(shard: _Shard, row: int, decoded: dict[str, npt.NDArray[Any]]) -
     marks = {tokenizer.eos.id} | ({tokenizer.bos.id} if tokenizer.bos else set())
     if tokenizer.pad.id not in marks and (ids[:content] == tokenizer.pad.id).any():
         yield "holds padding inside its text"
+    if len(ids) == shard.manifest.pack.row_length:
+        derived = derived_faults(shard.manifest.pack.layout, decoded, ids, pieces.start, content)
+        yield from (f"column {name} does not follow from its tokens" for name in derived)
 
 
 def _text_fault(shard: _Shard, document: int) -> str | None:

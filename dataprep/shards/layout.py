@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dataprep.errors import ConfigError
+from dataprep.shards.layouts import ANY, LayoutName, column_lengths
 
-# What a token id takes in a shard: 1.8 to 2.1 measured.
-BYTES_A_TOKEN = 2
+# What a token takes in a shard, in bytes: an id 1.8 to 2.1, a position as much, a mask 1.3 (measured).
+BYTES_A_TOKEN: Mapping[LayoutName, int] = {"compact": 2, "mcore": 8, "padded": 6}
 _MIN_PAGE = 4 << 20
 _MAX_PAGE = 256 << 20
 _MIN_HEADER = 1 << 20
@@ -27,12 +29,12 @@ class Layout:
     header_size: int
 
 
-def page_and_header(row_length: int, rows_per_shard: int) -> Layout:
-    """Page and header sizes with room for any `rows_per_shard` rows of `row_length` int32 tokens, whatever they hold.
+def page_and_header(row_length: int, rows_per_shard: int, columns: LayoutName = "compact") -> Layout:
+    """Page and header sizes with room for any `rows_per_shard` rows of `row_length` int32 tokens in a column layout.
 
     Raises ConfigError when no allowed page (256 MB) holds a row or no allowed header (128 MB) lists the pages.
     """
-    row = _largest_row(row_length)
+    row = largest_row(row_length, columns)
     # Four rows a page at least, so that what is left empty at a page's end stays below a quarter.
     page_size = max(_MIN_PAGE, -(-4 * row >> 20) << 20)
     if page_size > _MAX_PAGE:
@@ -48,7 +50,8 @@ def page_and_header(row_length: int, rows_per_shard: int) -> Layout:
     return Layout(page_size, header_size)
 
 
-def _largest_row(row_length: int) -> int:
-    # Two columns of up to row_length values at 4 bytes and 2 bits each, two counts, three lengths.
-    column = 4 + -(-row_length // 4) + 4 * row_length
-    return 3 * 8 + 2 * column
+def largest_row(row_length: int, columns: LayoutName) -> int:
+    """The most bytes a row can take in a page."""
+    # The row's length, then for each column its length, its count, and values of up to 4 bytes and 2 bits each.
+    lengths = (row_length if n == ANY else n for n in column_lengths(columns, row_length).values())
+    return 8 + sum(8 + 4 + -(-n // 4) + 4 * n for n in lengths)

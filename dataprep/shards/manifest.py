@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from dataprep.errors import ConfigError, DamageError
+from dataprep.shards.layouts import DTYPE, LayoutName, column_lengths
 from dataprep.storage import disk_errors, hash_value, write_json
 
 VERSION = 1
@@ -58,14 +59,26 @@ class FimFacts(_Facts):
     suffix: SpecialToken
 
 
+class ColumnFacts(_Facts):
+    """One column of every row; -1 in its shape is a length that differs from row to row."""
+
+    name: str
+    dtype: Literal["int32"]
+    shape: tuple[int, ...]
+
+
 class PackFacts(_Facts):
-    """How tokens became rows; `row_length` is in tokens; `fim` is null where no document is rearranged."""
+    """How tokens became rows; `row_length` is in tokens, `columns` are what `layout` makes of a row.
+
+    `fim` is null where no document is rearranged.
+    """
 
     seq_length: Annotated[int, Field(ge=1)]
     row_length: Annotated[int, Field(ge=1)]
     method: str
     overlong: str
-    layout: str
+    layout: LayoutName
+    columns: tuple[ColumnFacts, ...]
     fim: FimFacts | None
 
 
@@ -170,6 +183,12 @@ class Manifest(_Facts):
     shards: tuple[Shard, ...]
     files: tuple[ListedFile, ...]
     run: dict[str, JsonValue]
+
+
+def column_facts(layout: LayoutName, row_length: int) -> list[dict[str, Any]]:
+    """The `columns` of a manifest, as JSON, in the order a model takes them."""
+    lengths = column_lengths(layout, row_length)
+    return [{"name": name, "dtype": DTYPE, "shape": [length]} for name, length in lengths.items()]
 
 
 def manifest_hash(content: Mapping[str, Any]) -> str:

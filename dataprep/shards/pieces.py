@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from dataprep.errors import DamageError
+from dataprep.shards.layouts import row_tokens
 from dataprep.shards.manifest import PackFacts
 from dataprep.shards.records import read_rows
 
@@ -148,7 +149,7 @@ def piece_tokens(path: Path, pieces: Pieces) -> Iterator[npt.NDArray[Any]]:
         block = _some(pieces, np.arange(first, min(first + _BLOCK, len(pieces.row))))
         decoded = read_rows(path, block.row.tolist())
         for row, start, length in zip(decoded, block.start, block.length, strict=True):
-            yield row["input_ids"][start : start + length]
+            yield row_tokens(row)[start : start + length]
 
 
 def _some(pieces: Pieces, chosen: Places) -> Pieces:

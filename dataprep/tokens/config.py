@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ByteSize, Field, JsonValue, model_validator
 
+from dataprep.shards.layouts import LayoutName
 from dataprep.step import Frozen, PipelinePath, Selector
 
 # Ids are int32.
@@ -121,7 +122,7 @@ class PackConfig(Frozen):
         "split", description="Documents longer than a row: over several rows, or cut down to one row; not for concat."
     )
     fim: FimConfig | None = Field(None, description="Fill in the middle; default: no document is rearranged.")
-    layout: Literal["compact"] = Field("compact", description="compact: input_ids [seq_length + 1] and doc_starts.")
+    layout: LayoutName = Field("compact", description="Columns of a row: compact, mcore or padded; see output.md.")
 
     @model_validator(mode="after")
     def _concat_cuts_nothing_away(self) -> PackConfig:

@@ -26,6 +26,7 @@ from dataprep.runtime.stages.dedup import REASON
 from dataprep.runtime.stages.prepare import Prepare
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import page_and_header
+from dataprep.shards.layouts import LayoutName
 from dataprep.step import Step
 from dataprep.tokens.config import FimConfig, PackConfig, TokenizerConfig
 from dataprep.tokens.engines import Encoder, Fastokens
@@ -276,18 +277,28 @@ def _fill_in_the_middle(job: Job) -> Timed:
     )
 
 
-def _write_shard(job: Job) -> Timed:
-    from dataprep.shards.mindrecord import write_shard
+def _write_shard(columns: LayoutName) -> Callable[[Job], Timed]:
+    def made(job: Job) -> Timed:
+        from dataprep.shards.mindrecord import write_shard
 
-    ids, offsets, size = _repeated(job)
-    packed = _packed(ids, offsets)
-    layout = page_and_header(_ROW_LENGTH, len(packed.rows))
+        ids, offsets, size = _repeated(job)
+        packed = _packed(ids, offsets)
 
-    def call() -> None:
-        final, scratch = job.folder / "bench.mindrecord", job.folder / "scratch"
-        write_shard(final, packed.rows, packed.doc_starts, packed.doc_start_offsets, scratch=scratch, layout=layout)
+        def call() -> None:
+            write_shard(
+                job.folder / "bench.mindrecord",
+                packed.rows,
+                packed.doc_starts,
+                packed.doc_start_offsets,
+                scratch=job.folder / "scratch",
+                layout=page_and_header(_ROW_LENGTH, len(packed.rows), columns),
+                columns=columns,
+                lengths=packed.lengths,
+            )
 
-    return Timed(call, size, len(offsets) - 1)
+        return Timed(call, size, len(offsets) - 1)
+
+    return made
 
 
 TRAIN = "train tokenizer"
@@ -310,6 +321,8 @@ STAGES: Mapping[str, Callable[[Job], Timed]] = {
     "pack": _pack("concat"),
     "pack best_fit": _pack("best_fit"),
     "pack none": _pack("none"),
-    "write shard": _write_shard,
+    "write shard": _write_shard("compact"),
+    "write shard mcore": _write_shard("mcore"),
+    "write shard padded": _write_shard("padded"),
 }
 SETUP_STAGES: Mapping[str, Callable[[Job], Timed]] = {TRAIN: _train}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from dataprep.shards.documents import SCHEMA, write_documents
 from dataprep.shards.layout import page_and_header
-from dataprep.shards.manifest import Manifest, Totals, manifest_hash, write_manifest
+from dataprep.shards.layouts import LayoutName
+from dataprep.shards.manifest import Manifest, Totals, column_facts, manifest_hash, write_manifest
 from dataprep.shards.mindrecord import write_shard
 from dataprep.storage import hash_file
 from dataprep.tokens.fingerprint import fingerprint
@@ -41,7 +43,13 @@ def byte_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]], order: list[int]) -> dict[str, Any]:
+def build_shard(
+    directory: Path,
+    stem: str,
+    documents: list[tuple[str, str, str]],
+    order: list[int],
+    columns: LayoutName = "compact",
+) -> dict[str, Any]:
     """Pack by hand, row by row, put the rows in `order`, write the three files, return the manifest's entry."""
     tokenizer = byte_tokenizer()
     stream: list[int] = []
@@ -64,7 +72,7 @@ def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]
         origin = f"{source}.jsonl#{first}"
         index.append((doc_id, source, origin, None, length, 0, False, len(data), digest, True, rows, offsets))
     starts = [sorted(starts_of[row]) for row in order]
-    layout = page_and_header(ROW_LENGTH, 1000)
+    layout = page_and_header(ROW_LENGTH, 1000, columns)
     written = write_shard(
         directory / f"{stem}.mindrecord",
         packed[order],
@@ -72,6 +80,8 @@ def build_shard(directory: Path, stem: str, documents: list[tuple[str, str, str]
         np.cumsum([0, *map(len, starts)]),
         scratch=directory / "scratch",
         layout=layout,
+        columns=columns,
+        lengths=np.array([min(ROW_LENGTH, len(stream) - row * ROW_LENGTH) for row in order], np.int32),
     )
     columns = [pa.array(column, field.type) for column, field in zip(zip(*index, strict=True), SCHEMA, strict=True)]
     documents_file = directory / "documents" / f"{stem}.parquet"
@@ -111,7 +121,9 @@ def _counts(taken: int, kept: int, dropped: dict[str, int], quarantined: dict[st
     return {"in": taken, "kept": kept, "dropped": dropped, "quarantined": quarantined, **sizes}
 
 
-def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[dict[str, Any]]) -> dict[str, Any]:
+def manifest_content(
+    directory: Path, shards: list[dict[str, Any]], files: list[dict[str, Any]], columns: LayoutName = "compact"
+) -> dict[str, Any]:
     """Manifest of the set above: 3 en and 2 zh documents kept; one en dropped, one duplicate, one zh quarantined."""
     totals = {key: sum(shard[key] for shard in shards) for key in Totals.model_fields}
     sources = {}
@@ -140,7 +152,8 @@ def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[
             "row_length": ROW_LENGTH,
             "method": "concat",
             "overlong": "split",
-            "layout": "compact",
+            "layout": columns,
+            "columns": column_facts(columns, ROW_LENGTH),
             "fim": None,
         },
         "inputs": {"files": 2, "bytes": 100, "records": 8, "list": "inputs.parquet", "texts_xxh3": "0" * 32},
@@ -158,10 +171,10 @@ def manifest_content(directory: Path, shards: list[dict[str, Any]], files: list[
     }
 
 
-def build_set(directory: Path) -> Manifest:
+def build_set(directory: Path, columns: LayoutName = "compact") -> Manifest:
     shards = [
-        build_shard(directory, "tiny-00000-of-00002", SHARDS[0], [2, 0, 1]),
-        build_shard(directory, "tiny-00001-of-00002", SHARDS[1], [1, 0, 2]),
+        build_shard(directory, "tiny-00000-of-00002", SHARDS[0], [2, 0, 1], columns),
+        build_shard(directory, "tiny-00001-of-00002", SHARDS[1], [1, 0, 2], columns),
     ]
     byte_tokenizer().save(str(directory / "tokenizer.json"))
     (directory / "dropped").mkdir()
@@ -190,7 +203,7 @@ def build_set(directory: Path) -> Manifest:
         listed(directory, "quarantine/0.parquet", 1),
     ]
     (directory / "scratch").rmdir()
-    return write_manifest(directory, manifest_content(directory, shards, files))
+    return write_manifest(directory, manifest_content(directory, shards, files, columns))
 
 
 @pytest.fixture(scope="session")
@@ -199,6 +212,19 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("pristine")
     build_set(directory)
     return directory
+
+
+@pytest.fixture(scope="session")
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Callable[[LayoutName], Path]:
+    """Makes the same set in a column layout, once; read only by agreement."""
+
+    @cache
+    def make(columns: LayoutName) -> Path:
+        directory = tmp_path_factory.mktemp(columns)
+        build_set(directory, columns)
+        return directory
+
+    return make
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from dataprep.shards.inspect import (
     render_dropped,
     render_row,
 )
+from dataprep.shards.layouts import LayoutName
 
 
 def shown(renderable: RenderableType) -> str:
@@ -55,6 +57,16 @@ def test_a_document_is_shown_whole_across_its_rows(pristine: Path) -> None:
     assert "".join(piece.text for piece in view.pieces) == "你好，世界<eos>"
     assert (view.source, view.origin) == ("zh", "zh.jsonl#6")
     assert "document b: 16 tokens in 3 rows" in shown(render_documents([view]))
+
+
+@pytest.mark.parametrize("columns", ["mcore", "padded"])
+def test_rows_and_documents_show_the_same_in_every_layout(
+    pristine: Path, laid_out: Callable[[LayoutName], Path], columns: LayoutName
+) -> None:
+    for row in range(6):
+        assert inspect_row(laid_out(columns), row) == inspect_row(pristine, row)
+    for doc_id in "abcde":
+        assert inspect_document(laid_out(columns), doc_id) == inspect_document(pristine, doc_id)
 
 
 @pytest.mark.parametrize("row", [-1, 6])

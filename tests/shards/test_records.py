@@ -152,6 +152,22 @@ def test_a_hole_where_a_row_should_begin_is_damage(pair: Path) -> None:
         check_framing(pair)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(-1, "1 bytes behind the last column of a row"), (1, "input_ids is longer than its row"), (1 << 63, "is longer")],
+)
+def test_a_column_that_does_not_end_with_its_row_is_damage(pair: Path, change: int, words: str) -> None:
+    data = bytearray(pair.read_bytes())
+    # The first row: its own length, then each column behind its length; input_ids is the last.
+    first = HEADER + 8
+    last = first + 8 + int.from_bytes(data[first : first + 8], "big")
+    length = int.from_bytes(data[last : last + 8], "big") + change
+    data[last : last + 8] = length.to_bytes(8, "big")
+    pair.write_bytes(data)
+    with pytest.raises(DamageError, match=words):
+        check_framing(pair)
+
+
 @pytest.mark.parametrize("row", [-1, ROWS])
 def test_a_row_outside_the_file_is_an_index_error(whole: Path, row: int) -> None:
     with pytest.raises(IndexError, match=f"row {row} of {ROWS}"):

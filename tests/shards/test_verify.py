@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from dataprep.errors import ConfigError
+from dataprep.shards import mindrecord
 from dataprep.shards.contents import Finding, _spread
 from dataprep.shards.documents import read_documents, write_documents
 from dataprep.shards.layout import page_and_header
+from dataprep.shards.layouts import LayoutName
+from dataprep.shards.manifest import manifest_hash
 from dataprep.shards.mindrecord import write_shard
 from dataprep.shards.records import read_rows
 from dataprep.shards.verify import render_findings, verify
@@ -132,6 +137,84 @@ def test_rows_that_are_not_the_documents_are_found(
     rewrite_rows(shard_set, change)
     change_manifest(lambda content: relist(content, shard_set))
     assert any(finding.file == SHARD and words in finding.what for finding in verify(shard_set)), verify(shard_set)
+
+
+@pytest.mark.parametrize("columns", get_args(LayoutName))
+def test_an_intact_set_of_any_layout_has_no_findings(
+    laid_out: Callable[[LayoutName], Path], columns: LayoutName
+) -> None:
+    assert verify(laid_out(columns)) == []
+
+
+# Row 1 of the first shard is "hello" EOS "你", row 0 "，世界" cut, EOS, "x" EOS and 3 of padding; see above.
+@pytest.mark.parametrize(
+    ("columns", "column", "place", "value", "words"),
+    [
+        ("mcore", "input_ids", (1, 0), 1, "document 'a': decodes to another text"),
+        ("mcore", "input_ids", (1, 1), 1, "row 1: column labels does not follow from its tokens"),
+        ("mcore", "input_ids", (1, 2), 256, "row 1: doc_starts do not match the document index"),
+        ("mcore", "input_ids", (1, 5), 1, "row 1: doc_starts do not match the document index"),
+        ("mcore", "input_ids", (1, 1), 258, "row 1: holds an id outside the vocabulary"),
+        ("mcore", "input_ids", (0, 7), 3, "row 0: is not padded from token"),
+        ("mcore", "labels", (1, 3), 1, "row 1: column labels does not follow from its tokens"),
+        ("mcore", "labels", (1, 7), 1, "document 'b': decodes to"),
+        ("mcore", "labels", (0, 7), 3, "row 0: is not padded from token"),
+        ("mcore", "loss_mask", (0, 7), 1, "row 0: column loss_mask does not follow from its tokens"),
+        ("mcore", "loss_mask", (1, 0), 0, "row 1: column loss_mask does not follow from its tokens"),
+        ("mcore", "position_ids", (1, 6), 6, "row 1: column position_ids does not follow from its tokens"),
+        ("mcore", "actual_seq_len", (1, 0), 7, "row 1: column actual_seq_len does not follow from its tokens"),
+        ("mcore", "actual_seq_len", (1, 127), 9, "row 1: column actual_seq_len does not follow from its tokens"),
+        ("padded", "input_ids", (1, 0), 1, "document 'a': decodes to another text"),
+        ("padded", "input_ids", (1, 3), 1, "row 1: column labels does not follow from its tokens"),
+        ("padded", "labels", (1, 7), 1, "document 'b': decodes to"),
+        ("padded", "labels", (0, 6), 257, "row 0: column labels does not follow from its tokens"),
+        ("padded", "attention_mask", (0, 7), 1, "row 0: column attention_mask does not follow from its tokens"),
+        ("padded", "attention_mask", (1, 7), 0, "row 1: column attention_mask does not follow from its tokens"),
+    ],
+)
+def test_a_changed_value_in_any_column_of_any_layout_is_found(
+    laid_out: Callable[[LayoutName], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: LayoutName,
+    column: str,
+    place: tuple[int, int],
+    value: int,
+    words: str,
+) -> None:
+    subprocess.run(["cp", "-r", "--sparse=always", f"{laid_out(columns)}/.", str(tmp_path)], check=True)
+    stored = read_rows(tmp_path / SHARD, range(3))
+    changed = {name: np.stack([row[name] for row in stored]) for name in stored[0]}
+    assert changed[column][place] != value
+    changed[column][place] = value
+    # The writer as a faulty program would have it: it puts these columns down, whatever the rows are.
+    monkeypatch.setattr(mindrecord, "lay_out", lambda name, rows: changed if len(rows.tokens) == 3 else {})
+    monkeypatch.setattr(mindrecord, "_direct_fault", lambda *schema: None)
+    monkeypatch.setattr(mindrecord, "_check_written", lambda *written: None)
+    flat, offsets = np.zeros(3, np.int32), np.arange(4)
+    layout = page_and_header(9, 1000, columns)
+    rows = np.zeros((3, 9), np.int32)
+    write_shard(tmp_path / SHARD, rows, flat, offsets, scratch=tmp_path / "s", layout=layout, columns=columns)
+    content = json.loads((tmp_path / "manifest.json").read_text())
+    relist(content, tmp_path)
+    content["hash"] = manifest_hash(content)
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    found = verify(tmp_path)
+    assert any(finding.file == SHARD and words in finding.what for finding in found), found
+
+
+def test_a_shard_of_another_layout_than_the_manifest_says_is_found(
+    laid_out: Callable[[LayoutName], Path], shard_set: Path, change_manifest: Change
+) -> None:
+    for name in (SHARD, f"{SHARD}.db"):
+        shutil.copy(laid_out("padded") / name, shard_set / name)
+    change_manifest(lambda content: relist(content, shard_set))
+    found = [finding.what for finding in verify(shard_set) if finding.file == SHARD]
+    assert found[0] == (
+        "its columns are attention_mask int32 [8], input_ids int32 [8], labels int32 [8], "
+        "the manifest says doc_starts int32 [-1], input_ids int32 [9]"
+    )
+    assert "row 0: lacks the column doc_starts" in found
 
 
 def edit_index(directory: Path, column: str, values: list[object]) -> None:

@@ -108,14 +108,15 @@ class Emit:
         facts: dict[str, Any] = {"removed": content.removed, "inexact": content.inexact, "engine": engine}
         if content.index:
             packed = content.packed()
-            rows = self._write(packed)
+            facts["writer"] = self._write(packed)
+            rows = len(packed.rows)
             write_documents(self.documents, content.table(packed))
             outputs |= {self.shard: rows, Path(f"{self.shard}.db"): None, self.documents: packed.documents}
             facts |= {"padding": packed.padding, "rows": rows}
         facts |= {"sources": content.sources}
         return Outcome(outputs, add_tallies(content.tallies), dict(sorted(content.edits.items())), facts)
 
-    def _write(self, packed: Packed) -> int:
+    def _write(self, packed: Packed) -> str:
         # Late: this brings in mindspore, which only the processes that write shards need.
         from dataprep.shards.mindrecord import write_shard
 
@@ -126,8 +127,10 @@ class Emit:
             packed.doc_start_offsets,
             scratch=self.scratch,
             layout=self.layout,
+            columns=self.pack.layout,
+            lengths=packed.lengths,
         )
-        return files.rows
+        return files.writer
 
 
 # A worker writes many shards by one tokenizer, whose file carries the id of the task that settled it.
