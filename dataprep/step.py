@@ -18,7 +18,10 @@ from dataprep.batch import LABEL, with_column
 
 def _beside_pipeline(path: Path, info: ValidationInfo) -> Path:
     base = (info.context or {}).get("base")
-    return path if base is None else Path(base) / path.expanduser()
+    try:
+        return path if base is None else Path(base) / path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{path}: no such home folder") from error
 
 
 # A path in a pipeline file is relative to that file: the loader validates with context {"base": its folder}.
