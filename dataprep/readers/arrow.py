@@ -10,7 +10,7 @@ import pyarrow as pa
 from dataprep.readers.columns import piece_of
 from dataprep.readers.inputs import FileRange
 from dataprep.readers.names import refuse_schema
-from dataprep.readers.parquet import BROKEN, broken, lost, reraise_disk_error, wanted_columns
+from dataprep.readers.parquet import BROKEN, MOST_ROWS, broken, lost, reraise_disk_error, wanted_columns
 from dataprep.readers.place import Place
 from dataprep.readers.records import Piece
 from dataprep.readers.strings import as_binary
@@ -79,15 +79,23 @@ class _Rows:
             yield from self._batch(index, batch)
 
     def _batch(self, index: int, batch: pa.RecordBatch) -> Iterator[Piece]:
+        columns = wanted_columns(batch.schema, self._place.entry)
+        wanted = batch if columns is None else batch.select([batch.schema.names.index(name) for name in columns])
         try:
-            for array in batch.columns:
+            for array in wanted.columns:
                 # Lengths, offsets and dictionary indices; whether strings are UTF-8 is told row by row.
                 as_binary(array).validate(full=True)
         except BROKEN as error:
             yield from self._lost(batch.num_rows, f"record batch {index} cannot be decoded: {error}")
         else:
-            yield from _pieces(batch, self._row, self._place, self._batch_bytes)
+            yield from self._pieces(wanted)
         self._row += batch.num_rows
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[Piece]:
+        rows = self._batch_bytes * batch.num_rows // max(1, batch.get_total_buffer_size())
+        rows = max(1, min(MOST_ROWS, rows))
+        for start in range(0, batch.num_rows, rows):
+            yield piece_of(batch.slice(start, rows), self._row + start, self._place)
 
     def _lost(self, rows: int, detail: str) -> Iterator[Piece]:
         # A damaged batch may claim any number of rows; more than a bit each are not believed.
@@ -105,11 +113,3 @@ def _rows_in_all(path: str) -> int:
     except BROKEN as error:
         reraise_disk_error(error, path)
         return 0
-
-
-def _pieces(batch: pa.RecordBatch, first_row: int, place: Place, batch_bytes: int) -> Iterator[Piece]:
-    columns = wanted_columns(batch.schema, place.entry)
-    wanted = batch if columns is None else batch.select([batch.schema.names.index(name) for name in columns])
-    rows = max(1, batch_bytes * batch.num_rows // max(1, wanted.get_total_buffer_size()))
-    for start in range(0, batch.num_rows, rows):
-        yield piece_of(wanted.slice(start, rows), first_row + start, place)

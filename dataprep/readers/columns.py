@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
@@ -126,7 +126,7 @@ def _doc_ids(array: pa.Array | None, origins: pa.StringArray, bad: BadRows) -> p
         return origins
     if is_text(array.type):
         ids = _valid_text(array, "of the id", bad)
-        ids = pc.if_else(pa.array(bad.mask), None, ids).cast(pa.string())
+        ids = _without_bad(ids, bad)
     elif pa.types.is_temporal(array.type):
         ids = pa.array([None if value is None else str(value) for value in json_values(array)], pa.string())
     elif _is_scalar(array.type):
@@ -136,6 +136,11 @@ def _doc_ids(array: pa.Array | None, origins: pa.StringArray, bad: BadRows) -> p
         return origins
     named = pc.fill_null(pc.not_equal(ids, ""), False)
     return pc.if_else(named, ids, origins)
+
+
+def _without_bad(raw: pa.LargeBinaryArray, bad: BadRows) -> pa.StringArray:
+    # if_else with a null gives wrong bytes for an array that is a slice (Arrow 19).
+    return pc.replace_with_mask(raw, pa.array(bad.mask), pa.scalar(None, raw.type)).cast(pa.string())
 
 
 def _is_scalar(kind: pa.DataType) -> bool:
@@ -153,7 +158,7 @@ def _sources(array: pa.Array | None, default: str, bad: BadRows) -> pa.StringArr
     if array is None or not is_text(array.type):
         return pa.array([default], pa.string()).take(pa.array(np.zeros(len(bad.mask), np.int32)))
     raw = _valid_text(array, "of the source", bad)
-    labels = pc.if_else(pa.array(bad.mask), None, raw).cast(pa.string())
+    labels = _without_bad(raw, bad)
     return pc.if_else(pc.fill_null(pc.not_equal(labels, ""), False), labels, default)
 
 
@@ -184,9 +189,8 @@ def _metas(table: pa.RecordBatch, place: Place, bad: BadRows) -> pa.StringArray:
     return pa.array(metas, pa.string())
 
 
-def _refuse(value: object) -> object:
-    why = value.why if isinstance(value, Unreadable) else f"{type(value)} is no JSON"
-    raise BadField("invalid_utf8", f"a field beside the text: {why}")
+def _refuse(value: Unreadable) -> NoReturn:
+    raise BadField("invalid_utf8", f"a field beside the text: {value.why}")
 
 
 def _detail(detail: str, _: int) -> str:

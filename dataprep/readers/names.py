@@ -10,7 +10,7 @@ from dataprep.errors import ConfigError
 from dataprep.readers.fields import Path
 from dataprep.readers.inputs import Input
 from dataprep.readers.place import Place
-from dataprep.readers.values import strangers
+from dataprep.readers.values import doubled_fields, strangers
 
 _DROP_META = "set keep_meta: false"
 
@@ -36,17 +36,24 @@ def refuse_doubles(names: Sequence[str], place: Place) -> None:
 
 
 def refuse_schema(schema: pa.Schema, place: Place) -> None:
-    """Raise ConfigError if columns or fields inside structs have one name, or meta would hold what JSON cannot."""
+    """Raise ConfigError if columns or fields inside structs have one name, or a column to read has an unknown type."""
     refuse_doubles(schema.names, place)
-    for path in filter(None, paths_of(schema.names, place.entry)):
+    used = {path for path in paths_of(schema.names, place.entry) if path}
+    for path in sorted(used):
         if faulty := _doubled(schema, path):
             raise ConfigError(f"two fields are called {faulty!r}", where=place.name, mend="rename one of them")
-    if not place.entry.keep_meta:
-        return
-    for name in schema.names:
-        for faulty, what in strangers(name, schema.field(name).type):
-            mend = f"rename or convert it, or {_DROP_META}"
-            raise ConfigError(f"column {faulty!r} {what}", where=place.name, mend=mend)
+    keep_meta = place.entry.keep_meta
+    for name in schema.names if keep_meta else sorted({path[0] for path in used} & set(schema.names)):
+        _refuse_column(name, schema.field(name).type, place, keep_meta)
+
+
+def _refuse_column(name: str, kind: pa.DataType, place: Place, keep_meta: bool) -> None:
+    mend = f", or {_DROP_META}" if keep_meta else ""
+    for faulty, strange in strangers(name, kind):
+        what = f"column {faulty!r} is {strange}, which cannot be read"
+        raise ConfigError(what, where=place.name, mend=f"convert it{mend}")
+    for faulty in doubled_fields(name, kind) if keep_meta else ():
+        raise ConfigError(f"two fields are called {faulty!r}", where=place.name, mend=f"rename one of them{mend}")
 
 
 def _doubled(schema: pa.Schema, path: Path) -> str | None:

@@ -15,7 +15,7 @@ from dataprep.readers.place import Place
 from dataprep.readers.records import Piece, empty_batch
 from dataprep.storage import disk_errors
 
-_MOST_ROWS = 1 << 16
+MOST_ROWS = 1 << 16
 _BUFFER_BYTES = 1 << 20
 # Lost rows reported at once, so that a row group of millions takes no more memory than one of thousands.
 _LOST_ROWS = 1 << 12
@@ -71,8 +71,12 @@ def _row_group(file: pq.ParquetFile, group: int, first_row: int, place: Place, b
     row, end = first_row, first_row + metadata.num_rows
     if row == end:
         return
-    rows = max(1, min(_MOST_ROWS, batch_bytes * metadata.num_rows // max(1, metadata.total_byte_size)))
-    columns = wanted_columns(file.schema_arrow, place.entry)
+    rows = max(1, min(MOST_ROWS, batch_bytes * metadata.num_rows // max(1, metadata.total_byte_size)))
+    schema = file.schema_arrow
+    columns = wanted_columns(schema, place.entry)
+    if columns is not None:
+        # A file without any wanted column still has rows to account for; its first column counts them.
+        columns = columns or schema.names[:1]
     batches = file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
     why: object = "its pages end early"
     while True:
@@ -97,12 +101,10 @@ def _adds_up(file: pq.ParquetFile) -> bool:
 
 
 def wanted_columns(schema: pa.Schema, entry: Input) -> list[str] | None:
-    """Names of the columns to read; None for all of them."""
+    """Names of the columns to read, maybe none; None for all of them."""
     if entry.keep_meta:
         return None
-    present = {path[0] for path in paths_of(schema.names, entry) if path} & set(schema.names)
-    # A file without any wanted column still has rows to account for; its first column counts them.
-    return sorted(present) or schema.names[:1]
+    return sorted({path[0] for path in paths_of(schema.names, entry) if path} & set(schema.names))
 
 
 def broken(place: Place, row: int | None, reason: str, detail: str) -> Piece:

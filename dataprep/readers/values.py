@@ -42,15 +42,21 @@ def json_values(array: pa.Array) -> Values:
     return way(array) if len(array) else []
 
 
-def strangers(path: str, kind: pa.DataType) -> Iterator[tuple[str, str]]:
-    """Yield (path, what is wrong) of each field in a type, itself included, that cannot be turned into JSON."""
+def strangers(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield (path, type) of each field in a type, itself included, that pyarrow cannot read and JSON not hold."""
     if _way(kind) is None:
-        yield path, f"is {kind}, which has no form in JSON"
-    names = [kind.field(index).name for index in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield f"{path}.{name}", f"stands {names.count(name)} times"
+        yield path, kind
     for name, inner in _inner(kind):
         yield from strangers(f"{path}.{name}", inner)
+
+
+def doubled_fields(path: str, kind: pa.DataType) -> Iterator[str]:
+    """Yield the path of each name that stands more than once in a struct inside a type."""
+    inner = _inner(kind)
+    names = [name for name, _ in inner] if pa.types.is_struct(kind) else []
+    yield from (f"{path}.{name}" for name in sorted({name for name in names if names.count(name) > 1}))
+    for name, inner_kind in inner:
+        yield from doubled_fields(f"{path}.{name}", inner_kind)
 
 
 def _inner(kind: pa.DataType) -> list[tuple[str, pa.DataType]]:
