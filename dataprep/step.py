@@ -23,7 +23,7 @@ def _beside_pipeline(path: Path, info: ValidationInfo) -> Path:
     try:
         return path if base is None else Path(base) / path.expanduser()
     except RuntimeError as error:
-        raise ValueError(f"{path.parts[0]} is nobody's home folder here") from error
+        raise ValueError(f"{path}: no such home folder") from error
 
 
 # A path in a pipeline file is relative to that file: the loader validates with context {"base": its folder}.

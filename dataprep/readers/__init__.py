@@ -23,7 +23,8 @@ def read_split(split: Split, *, batch_bytes: int = 8 << 20) -> Iterator[ReadBatc
     """Read a split's records in order, in batches of about `batch_bytes` of text.
 
     Memory is bounded by `batch_bytes` and one record, whatever the files' sizes. Raises EnvironmentFailure for a file
-    that is missing, unreadable or not as planned; bad records are yielded, never raised.
+    that is missing, unreadable or not as planned, and ConfigError for one whose columns cannot be told apart; bad
+    records are yielded, never raised.
     """
     for piece in limited(_pieces(split, batch_bytes), split.limit):
         if piece.records:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from dataprep.readers.columns import is_text, piece_of
+from dataprep.readers.columns import piece_of
 from dataprep.readers.inputs import FileRange
-from dataprep.readers.parquet import BROKEN, broken, reraise_disk_error, wanted_columns
+from dataprep.readers.names import refuse_schema
+from dataprep.readers.parquet import BROKEN, MOST_ROWS, broken, lost, reraise_disk_error, wanted_columns
 from dataprep.readers.place import Place
 from dataprep.readers.records import Piece
+from dataprep.readers.strings import as_binary
 
 _FILE_MAGIC = b"ARROW1"
 
@@ -19,7 +21,9 @@ _FILE_MAGIC = b"ARROW1"
 def read(planned: FileRange, place: Place, batch_bytes: int) -> Iterator[Piece]:
     """Yield the records of an Arrow file or stream; a record's position is its row in the file.
 
-    What cannot be decoded is one bad record: the file, a record batch, or the rest of a stream.
+    Of what cannot be decoded each row is one bad record where the file tells how many rows there were: a file that
+    cannot be opened and the rest of a stream that is cut short are one. Raises ConfigError for columns that cannot be
+    told apart or have no form in JSON.
     """
     # Not memory-mapped: a file cut short while it is read would kill the process.
     with pa.OSFile(planned.path) as source:
@@ -29,69 +33,83 @@ def read(planned: FileRange, place: Place, batch_bytes: int) -> Iterator[Piece]:
             return
         try:
             reader = pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)
+            refuse_schema(reader.schema, place)
         except BROKEN as error:
             reraise_disk_error(error, planned.path)
             yield broken(place, None, "broken_file", f"cannot be opened as Arrow: {error}")
             return
-        yield from _file(reader, place, batch_bytes) if is_file else _stream(reader, place, batch_bytes)
+        rows = _Rows(planned, place, batch_bytes)
+        yield from rows.of_file(reader) if is_file else rows.of_stream(reader)
 
 
-def _file(reader: pa.RecordBatchFileReader, place: Place, batch_bytes: int) -> Iterator[Piece]:
-    row = 0
-    for index in range(reader.num_record_batches):
+class _Rows:
+    """The records of one file's batches, numbered on from batch to batch."""
+
+    def __init__(self, planned: FileRange, place: Place, batch_bytes: int) -> None:
+        self._planned = planned
+        self._place = place
+        self._batch_bytes = batch_bytes
+        self._row = 0
+
+    def of_file(self, reader: pa.RecordBatchFileReader) -> Iterator[Piece]:
+        """Yield the records of a file; behind a batch that cannot be decoded rows have no numbers, so all are lost."""
+        for index in range(reader.num_record_batches):
+            try:
+                batch = reader.get_batch(index)
+            except BROKEN as error:
+                reraise_disk_error(error, self._place.name)
+                behind = reader.num_record_batches - index - 1
+                detail = f"record batch {index} cannot be decoded, nor the {behind} behind: {error}"
+                yield from self._lost(_rows_in_all(self._planned.path) - self._row, detail)
+                return
+            yield from self._batch(index, batch)
+
+    def of_stream(self, reader: pa.RecordBatchStreamReader) -> Iterator[Piece]:
+        """Yield the records of a stream."""
+        for index in count():
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except BROKEN as error:
+                reraise_disk_error(error, self._place.name)
+                detail = f"the Arrow stream cannot be read from row {self._row} on: {error}"
+                yield broken(self._place, self._row, "truncated_stream", detail)
+                return
+            yield from self._batch(index, batch)
+
+    def _batch(self, index: int, batch: pa.RecordBatch) -> Iterator[Piece]:
+        columns = wanted_columns(batch.schema, self._place.entry)
+        wanted = batch if columns is None else batch.select([batch.schema.names.index(name) for name in columns])
         try:
-            batch = _sound(reader.get_batch(index))
+            for array in wanted.columns:
+                # Lengths, offsets and dictionary indices; whether strings are UTF-8 is told row by row.
+                as_binary(array).validate(full=True)
         except BROKEN as error:
-            reraise_disk_error(error, place.name)
-            # Rows of a file have numbers only as far as the batches before can be counted.
-            detail = f"record batch {index} cannot be decoded, nor the {reader.num_record_batches - index - 1} behind"
-            yield broken(place, row, "broken_record_batch", f"{detail}: {error}")
-            return
-        yield from _pieces(batch, row, place, batch_bytes)
-        row += batch.num_rows
+            yield from self._lost(batch.num_rows, f"record batch {index} cannot be decoded: {error}")
+        else:
+            yield from self._pieces(wanted)
+        self._row += batch.num_rows
+
+    def _pieces(self, batch: pa.RecordBatch) -> Iterator[Piece]:
+        rows = self._batch_bytes * batch.num_rows // max(1, batch.get_total_buffer_size())
+        rows = max(1, min(MOST_ROWS, rows))
+        for start in range(0, batch.num_rows, rows):
+            yield piece_of(batch.slice(start, rows), self._row + start, self._place)
+
+    def _lost(self, rows: int, detail: str) -> Iterator[Piece]:
+        # A damaged batch may claim any number of rows; more than a bit each are not believed.
+        believed = rows if 0 < rows <= 8 * self._planned.size else 1
+        yield from lost(self._place, self._row, believed, "broken_record_batch", detail)
 
 
-def _stream(reader: pa.RecordBatchStreamReader, place: Place, batch_bytes: int) -> Iterator[Piece]:
-    row = 0
-    while True:
-        try:
-            batch = _sound(reader.read_next_batch())
-        except StopIteration:
-            return
-        except BROKEN as error:
-            reraise_disk_error(error, place.name)
-            yield broken(place, row, "truncated_stream", f"the Arrow stream cannot be read from row {row} on: {error}")
-            return
-        yield from _pieces(batch, row, place, batch_bytes)
-        row += batch.num_rows
+def _rows_in_all(path: str) -> int:
+    """Rows that a file's batches say they have, without their content; 0 where they do not tell."""
+    # It takes as long to import as the rest of Arrow together, and few files need it.
+    from pyarrow import dataset
 
-
-def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Check lengths, offsets and dictionary indices of a batch; whether strings are UTF-8 is told row by row."""
-    for array in batch.columns:
-        if not is_text(array.type):
-            array.validate(full=True)
-            continue
-        if pa.types.is_dictionary(array.type):
-            array.indices.validate(full=True)
-            bounds = pc.min_max(array.indices)
-            if bounds["min"].is_valid and not 0 <= bounds["min"].as_py() <= bounds["max"].as_py() < len(
-                array.dictionary
-            ):
-                raise pa.ArrowInvalid("a dictionary index is out of bounds")
-            array = array.dictionary
-        _as_binary(array).validate(full=True)
-    return batch
-
-
-def _as_binary(array: pa.Array) -> pa.Array:
-    kinds = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
-    return array.view(kinds[array.type])
-
-
-def _pieces(batch: pa.RecordBatch, first_row: int, place: Place, batch_bytes: int) -> Iterator[Piece]:
-    columns = wanted_columns(batch.schema, place.entry)
-    wanted = batch if columns is None else batch.select(columns)
-    rows = max(1, batch_bytes * batch.num_rows // max(1, wanted.get_total_buffer_size()))
-    for start in range(0, batch.num_rows, rows):
-        yield piece_of(wanted.slice(start, rows), first_row + start, place)
+    try:
+        return int(dataset.dataset(path, format="ipc").count_rows())
+    except BROKEN as error:
+        reraise_disk_error(error, path)
+        return 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import repeat
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
@@ -12,8 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataprep.batch import LABEL, SCHEMA
+from dataprep.readers.fields import BadField, Path
+from dataprep.readers.names import paths_of
 from dataprep.readers.place import Place
 from dataprep.readers.records import Piece
+from dataprep.readers.strings import as_bytes, as_valid_text, is_text, stored, stored_type
+from dataprep.readers.values import Unreadable, json_values
 
 Mask = npt.NDArray[np.bool_]
 
@@ -37,10 +43,11 @@ def piece_of(table: pa.RecordBatch, first_row: int, place: Place) -> Piece:
     entry = place.entry
     bad = BadRows(table.num_rows)
     origins = _origins(place.name, first_row, table.num_rows)
-    text = _texts(column(table, entry.text), entry.text, bad)
+    text_path, id_path, source_path = paths_of(table.schema.names, entry)
+    text = _texts(column(table, text_path), entry.text, bad)
     _mark_long(text, int(entry.max_doc_bytes), bad)
-    doc_ids = _doc_ids(column(table, entry.id), origins, bad)
-    sources = _sources(column(table, entry.source_field) if entry.source_field else None, place.source, bad)
+    doc_ids = _doc_ids(column(table, id_path), origins, bad)
+    sources = _sources(column(table, source_path), place.source, bad)
     metas = _metas(table, place, bad) if entry.keep_meta else pa.nulls(table.num_rows, pa.string())
     alive = pa.array(~bad.mask)
     columns = [
@@ -56,50 +63,22 @@ def piece_of(table: pa.RecordBatch, first_row: int, place: Place) -> Piece:
     return Piece(batch, tuple(records), places)
 
 
-def column(table: pa.RecordBatch, name: str) -> pa.Array | None:
-    """The column called `name`, or else the one a.b reaches inside structs; None if there is none."""
-    if name in table.schema.names:
-        return table.column(table.schema.names.index(name))
-    head, *rest = name.split(".")
-    if head not in table.schema.names:
+def column(table: pa.RecordBatch, path: Path | None) -> pa.Array | None:
+    """The column, or the field inside structs, at a path of `paths_of`; None if there is none."""
+    if not path or path[0] not in table.schema.names:
         return None
-    array = table.column(table.schema.names.index(head))
-    for key in rest:
+    array = table.column(path[0])
+    for key in path[1:]:
         if not pa.types.is_struct(array.type) or array.type.get_field_index(key) < 0:
             return None
         array = pc.struct_field(array, array.type.get_field_index(key))
-    return array
+    kind = stored_type(array.type)
+    return stored(array) if is_text(kind) or _is_scalar(kind) else array
 
 
 def _origins(name: str, first_row: int, rows: int) -> pa.StringArray:
     numbers = pa.array(np.arange(first_row, first_row + rows)).cast(pa.string())
     return pc.binary_join_element_wise(pa.scalar(f"{name}#"), numbers, "")
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column's values are strings, however they are stored."""
-    if pa.types.is_dictionary(kind):
-        return is_text(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def as_bytes(array: pa.Array) -> pa.LargeBinaryArray:
-    """Strings of any storage as large_binary: not checked, so that bad UTF-8 can be found row by row."""
-    if pa.types.is_dictionary(array.type):
-        # Arrow takes strings by index without looking at their bytes.
-        array = array.dictionary.take(array.indices)
-    if pa.types.is_string_view(array.type):
-        array = array.view(pa.binary_view())
-    elif pa.types.is_string(array.type):
-        array = array.view(pa.binary())
-    elif pa.types.is_large_string(array.type):
-        array = array.view(pa.large_binary())
-    return array.cast(pa.large_binary())
-
-
-def as_valid_text(array: pa.LargeBinaryArray) -> pa.LargeStringArray:
-    """Bytes as large_string; raises ArrowInvalid where they are not UTF-8."""
-    return array.cast(pa.large_string())
 
 
 def _valid_text(array: pa.Array, name: str, bad: BadRows) -> pa.LargeBinaryArray:
@@ -147,7 +126,9 @@ def _doc_ids(array: pa.Array | None, origins: pa.StringArray, bad: BadRows) -> p
         return origins
     if is_text(array.type):
         ids = _valid_text(array, "of the id", bad)
-        ids = pc.if_else(pa.array(bad.mask), None, ids).cast(pa.string())
+        ids = _without_bad(ids, bad)
+    elif pa.types.is_temporal(array.type):
+        ids = pa.array([None if value is None else str(value) for value in json_values(array)], pa.string())
     elif _is_scalar(array.type):
         ids = array.cast(pa.string())
     else:
@@ -155,6 +136,11 @@ def _doc_ids(array: pa.Array | None, origins: pa.StringArray, bad: BadRows) -> p
         return origins
     named = pc.fill_null(pc.not_equal(ids, ""), False)
     return pc.if_else(named, ids, origins)
+
+
+def _without_bad(raw: pa.LargeBinaryArray, bad: BadRows) -> pa.StringArray:
+    # if_else with a null gives wrong bytes for an array that is a slice (Arrow 19).
+    return pc.replace_with_mask(raw, pa.array(bad.mask), pa.scalar(None, raw.type)).cast(pa.string())
 
 
 def _is_scalar(kind: pa.DataType) -> bool:
@@ -172,7 +158,7 @@ def _sources(array: pa.Array | None, default: str, bad: BadRows) -> pa.StringArr
     if array is None or not is_text(array.type):
         return pa.array([default], pa.string()).take(pa.array(np.zeros(len(bad.mask), np.int32)))
     raw = _valid_text(array, "of the source", bad)
-    labels = pc.if_else(pa.array(bad.mask), None, raw).cast(pa.string())
+    labels = _without_bad(raw, bad)
     return pc.if_else(pc.fill_null(pc.not_equal(labels, ""), False), labels, default)
 
 
@@ -187,41 +173,38 @@ def _raw(text: pa.LargeBinaryArray, row: int) -> bytes:
 
 
 def _metas(table: pa.RecordBatch, place: Place, bad: BadRows) -> pa.StringArray:
-    entry = place.entry
-    used = {entry.text, entry.id, entry.source_field}
-    names = [name for name in table.schema.names if name not in used]
-    encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=str)
-    columns = [_plain(table.column(name)) for name in names]
+    used = [path for path in paths_of(table.schema.names, place.entry) if path]
+    names = [name for name in table.schema.names if (name,) not in used]
+    columns = [json_values(table.column(name)) for name in names]
+    encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=_refuse)
     metas: list[str | None] = []
-    for row in range(table.num_rows):
+    for row, values in enumerate(zip(*columns, strict=True) if names else repeat((), table.num_rows)):
         try:
-            values = {name: values[row].as_py() for name, values in zip(names, columns, strict=True)}
-        except UnicodeDecodeError as error:
+            metas.append(encoder.encode(_without(dict(zip(names, values, strict=True)), used)).decode())
+        except BadField as field:
             mask = np.zeros(table.num_rows, np.bool_)
             mask[row] = True
-            bad.add(mask, "invalid_utf8", partial(_bad_field, str(error.reason)))
+            bad.add(mask, field.reason, partial(_detail, field.detail))
             metas.append(None)
-            continue
-        metas.append(encoder.encode(_without(values, used)).decode())
     return pa.array(metas, pa.string())
 
 
-def _bad_field(why: str, _: int) -> str:
-    return f"a field beside the text: {why}"
+def _refuse(value: Unreadable) -> NoReturn:
+    raise BadField("invalid_utf8", f"a field beside the text: {value.why}")
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    # Python's datetime has no nanoseconds.
-    return array.cast(pa.string()) if pa.types.is_temporal(array.type) else array
+def _detail(detail: str, _: int) -> str:
+    return detail
 
 
-def _without(values: dict[str, object], used: set[str | None]) -> dict[str, object]:
-    """Leave out the fields inside structs that were used as text, id or label."""
-    for path in filter(None, used):
-        *heads, last = path.split(".")
-        inner: object = values
-        for key in heads:
-            inner = inner.get(key) if isinstance(inner, dict) else None
-        if isinstance(inner, dict):
-            inner.pop(last, None)
-    return {key: value for key, value in values.items() if value != {}}
+def _without(values: dict[str, Any], paths: Sequence[Path]) -> dict[str, Any]:
+    """Leave out the fields at `paths`; a struct that lost all its fields goes with them."""
+    kept = {}
+    for name, value in values.items():
+        inner = [path[1:] for path in paths if path[0] == name]
+        if () in inner:
+            continue
+        left = _without(value, inner) if inner and isinstance(value, dict) else value
+        if not (inner and left == {}):
+            kept[name] = left
+    return kept

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
 
-from dataprep.readers.encodings import BadEncoding, decoder
+from dataprep.errors import ConfigError
+from dataprep.readers.encodings import BadEncoding, field_decoder
 from dataprep.readers.inputs import BadRecord
 from dataprep.readers.lines import Damage, LineBlock, LineEvent, LongLine, records_of, without_bom
+from dataprep.readers.names import refuse_doubles
 from dataprep.readers.place import Place
 from dataprep.readers.records import Document
 from dataprep.readers.text import line_limit, raw_limit
+
+Decode = Callable[[bytes], str]
 
 __all__ = ["line_limit", "read"]
 
 # Python's csv would end a row at a lone carriage return, and 3.10 refuses NUL; raw bytes travel as Latin-1, so any
 # character above U+00FF can stand in for them.
 _STAND_INS = (("\r", "\ue000"), ("\0", "\ue001"))
+
+
+# A line with nothing between its ends is no row; one of blanks or of empty fields is.
+_NOTHING = ([b"\n"], [b"\r\n"])
+_QUOTED = re.compile(rb'"[^"]*("|$)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +62,21 @@ class _Stopped(Exception):
 
 
 def read(events: Iterable[LineEvent], place: Place, delimiter: str) -> Iterator[Document | BadRecord]:
-    """Yield the rows under the header; a row's position is its number, from 0."""
+    """Yield the rows under the header; a row's position is its number, from 0.
+
+    Raises ConfigError for columns that cannot be told apart, and for a file whose lines end in carriage returns: it
+    would be all header.
+    """
     # The default of 128 KiB a field is for untrusted input; ours is bounded by the rows.
     csv.field_size_limit(sys.maxsize)
     rows = _Rows(events, delimiter, raw_limit(int(place.entry.max_doc_bytes))).rows()
-    header = next(rows, None)
+    header = next((row for row in rows if not _is_blank(row)), None)
     if header is None:
         return
+    if _has_lone_return(header.raw):
+        what = "the header line holds a carriage return without a line feed: its lines may end in CR"
+        mend = "convert its line ends to LF (tr '\\r' '\\n'), quote the name that holds one, or `exclude:` the file"
+        raise ConfigError(what, where=place.name, mend=mend)
     if isinstance(header, _Broken):
         yield place.bad(0, header.reason, f"the header line: {header.detail}", header.raw)
         return
@@ -69,6 +87,16 @@ def read(events: Iterable[LineEvent], place: Place, delimiter: str) -> Iterator[
         return
     for number, row in enumerate(rows):
         yield columns.record(number, row)
+
+
+def _is_blank(row: _Row | _Broken) -> bool:
+    """Tell whether a row above the header is white space alone, which names no columns."""
+    return isinstance(row, _Row) and len(row.fields) == 1 and row.raw.isspace()
+
+
+def _has_lone_return(header: bytes) -> bool:
+    """Tell whether a line holds a carriage return that is neither quoted nor part of its end."""
+    return b"\r" in _QUOTED.sub(b"", header.removesuffix(b"\n").removesuffix(b"\r"))
 
 
 class _Rows:
@@ -98,7 +126,7 @@ class _Rows:
             else:
                 if fields is None:
                     return
-                if not (len(self._held) == 1 and self._held[0].isspace()):
+                if self._held not in _NOTHING:
                     yield _Row(fields, b"".join(self._held))
                 continue
             reader = self._reader()
@@ -165,8 +193,9 @@ class _Columns:
 
     def __init__(self, header: _Row, place: Place) -> None:
         self._place = place
-        self._decode = decoder(place.entry.encoding)
-        self._names = [self._decode(_raw(name)) for name in header.fields]
+        decode = field_decoder(place.entry.encoding, header.raw)
+        self._names = [decode(_raw(name)) for name in header.fields]
+        refuse_doubles(self._names, place)
         self._text = self._index(place.entry.text)
         self._id = self._index(place.entry.id)
         self._source = self._index(place.entry.source_field)
@@ -191,19 +220,21 @@ class _Columns:
 
     def _document(self, number: int, row: _Row, text_column: int) -> Document | BadRecord:
         place = self._place
-        text = self._field(row, text_column)
+        decode = field_decoder(place.entry.encoding, row.raw)
+        text = decode(_raw(row.fields[text_column]))
         if place.exceeds(text, 2 * len(row.raw)):
             return place.too_long(number, len(text.encode()), text)
         origin = place.origin(number)
-        label = self._field(row, self._source) or place.source
-        return Document(self._field(row, self._id) or origin, text, label, origin, self._meta(row))
+        label = _field(row, self._source, decode) or place.source
+        return Document(_field(row, self._id, decode) or origin, text, label, origin, self._meta(row, decode))
 
-    def _field(self, row: _Row, column: int | None) -> str:
-        return "" if column is None else self._decode(_raw(row.fields[column]))
-
-    def _meta(self, row: _Row) -> str | None:
+    def _meta(self, row: _Row, decode: Decode) -> str | None:
         if not self._place.entry.keep_meta:
             return None
         used = (self._text, self._id, self._source)
-        others = {name: self._field(row, index) for index, name in enumerate(self._names) if index not in used}
+        others = {name: _field(row, index, decode) for index, name in enumerate(self._names) if index not in used}
         return msgspec.json.encode(others).decode()
+
+
+def _field(row: _Row, column: int | None, decode: Decode) -> str:
+    return "" if column is None else decode(_raw(row.fields[column]))

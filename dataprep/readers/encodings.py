@@ -22,6 +22,18 @@ def decoder(encoding: Encoding) -> Callable[[bytes], str]:
     return {"utf-8": decode_utf8, "gb18030": decode_gb18030, "auto": decode_auto}[encoding]
 
 
+def field_decoder(encoding: Encoding, record: bytes) -> Callable[[bytes], str]:
+    """The strict decoder of a record's fields; `auto` is settled by the whole record. Raises BadEncoding if by none."""
+    if encoding != "auto":
+        return decoder(encoding)
+    try:
+        record.decode("utf-8")
+    except UnicodeDecodeError:
+        decode_gb18030(record)
+        return decode_gb18030
+    return decode_utf8
+
+
 def decode_utf8(raw: bytes) -> str:
     """Decode UTF-8."""
     try:

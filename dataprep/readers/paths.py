@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from glob import escape
 from pathlib import Path
 
+from dataprep.errors import ConfigError
 from dataprep.storage import disk_errors
 
 _MAGIC = re.compile(r"[*?[]")
@@ -24,18 +26,47 @@ class Pattern:
     label: str
 
 
+def literal_path(path: str, base: Path) -> Path:
+    """The path as if it held no glob, from the root; it is relative to `base` and may begin with ~.
+
+    Raises ConfigError for a home that is nobody's and for NUL, which no path holds.
+    """
+    start, rest = _start(path, base)
+    return absolute(start / rest)
+
+
 def pattern_of(path: str, base: Path) -> Pattern:
-    """Take a path apart; it is relative to `base`, may begin with ~, and may be a file, a folder or a glob."""
-    full = absolute(base / Path(path).expanduser())
+    """Take a path apart; it is relative to `base`, may begin with ~, and may be a file, a folder or a glob.
+
+    Only what the path itself says is a glob: `base` and the home folder are the folders of those names.
+    """
+    full = literal_path(path, base)
     if full.is_dir():
         return Pattern(str(full), ("**", "*"), full.name or "root")
-    if full.exists() or not _MAGIC.search(str(full)):
+    start, rest = _start(path, base)
+    # Part by part the same path, with the folders it starts at escaped.
+    parts = absolute(Path(escape(str(start))) / rest).parts
+    globs = [glob == part and _MAGIC.search(part) is not None for glob, part in zip(parts, full.parts, strict=True)]
+    if full.exists() or not any(globs):
         return Pattern(str(full.parent), (full.name,), full.name.split(".")[0] or full.name)
-    parts = full.parts
-    first = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
-    root = Path(*parts[:first])
-    segments = parts[first:]
+    first = globs.index(True)
+    root = Path(*full.parts[:first])
+    segments = full.parts[first:]
     return Pattern(str(root), (*segments, "*") if segments[-1] == "**" else segments, root.name or "root")
+
+
+def _start(path: str, base: Path) -> tuple[Path, str]:
+    """The folder a path starts at, and the rest of it."""
+    if "\0" in path:
+        raise ConfigError(f"{path!r} holds a NUL character, which no path can", mend="remove it")
+    if not path.startswith("~"):
+        return base, path
+    home, _, rest = path.partition("/")
+    try:
+        return Path(home).expanduser(), rest.lstrip("/")
+    except RuntimeError as error:
+        mend = f"check the name, or begin with ./ for a folder called {home}"
+        raise ConfigError(f"{path}: {home} is no user's home folder", mend=mend) from error
 
 
 def absolute(path: Path) -> Path:
@@ -89,6 +120,15 @@ def _identity(folder: str) -> tuple[int, int]:
     with disk_errors(folder):
         status = Path(folder).stat()
     return status.st_dev, status.st_ino
+
+
+def shown(path: str) -> str:
+    """A path for a message: bytes that are not UTF-8 are escaped."""
+    return re.sub("[\udc80-\udcff]", _escaped, path).encode("utf-8", "backslashreplace").decode()
+
+
+def _escaped(byte: re.Match[str]) -> str:
+    return f"\\x{ord(byte[0]) - 0xDC00:02x}"
 
 
 def chosen(relative: str, include: Sequence[str], exclude: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from dataprep.errors import ConfigError, ConfigErrors
 from dataprep.readers.formats import file_kind
 from dataprep.readers.inputs import FileRange, Input, Split
 from dataprep.readers.parquet import row_group_bytes
-from dataprep.readers.paths import absolute, chosen, matched, pattern_of
+from dataprep.readers.paths import absolute, chosen, literal_path, matched, pattern_of, shown
 from dataprep.storage import disk_errors
 
 
@@ -86,18 +86,31 @@ def _files(index: int, entry: Input, base: Path, leave_out: Callable[[str], bool
 def _candidates(index: int, entry: Input, path: str, base: Path) -> Iterator[tuple[str, str, str]]:
     """Yield (label, name, path) of each file a path of an input means."""
     where = f"inputs[{index}].path"
-    pattern = pattern_of(path, base)
+    try:
+        pattern = pattern_of(path, base)
+    except ConfigError as error:
+        raise ConfigError(error.what, where=where, mend=error.mend) from error
     every = list(matched(pattern))
     if not every:
-        what = "has no files in it" if (base / Path(path).expanduser()).is_dir() else "matches no file"
-        raise ConfigError(f"{path} {what}", where=where, mend=f"check the path; it is relative to {base}")
+        what = "has no files in it" if literal_path(path, base).is_dir() else "matches no file"
+        mend = f"check the path; it is relative to {shown(str(base))}"
+        raise ConfigError(f"{shown(path)} {what}", where=where, mend=mend)
     kept = [relative for relative in every if chosen(relative, entry.include, entry.exclude)]
     if not kept:
-        what = f"include and exclude leave none of the {len(every)} files of {path}"
+        what = f"include and exclude leave none of the {len(every)} files of {shown(path)}"
         raise ConfigError(what, where=where, mend="check the globs; they are relative to path")
     for relative in kept:
         full = f"{pattern.root.rstrip('/')}/{relative}"
+        _refuse_bytes(full)
         yield entry.source or pattern.label, _name(full, base), full
+
+
+def _refuse_bytes(full: str) -> None:
+    try:
+        full.encode()
+    except UnicodeEncodeError as error:
+        # It could stand neither in an origin nor in the manifest, which are UTF-8.
+        raise ConfigError("the path is not valid UTF-8", where=shown(full), mend="rename it") from error
 
 
 def _name(full: str, base: Path) -> str:

@@ -190,6 +190,10 @@ ONE_FAULT = {
         TAIL + "name: ${1}\n",
         "x.yaml:4:7: name: '${' begins no ${NAME} or ${NAME:-default}; write $${ for a literal ${",
     ),
+    "a home that is nobody's": (
+        "inputs: [{path: a}]\ntokenizer: {path: ~nosuchuser/t.json}\noutput: {path: o}\n",
+        "x.yaml:2:13: tokenizer.path: ~nosuchuser/t.json: no such home folder",
+    ),
 }
 
 

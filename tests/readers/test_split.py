@@ -69,6 +69,51 @@ def test_the_default_source_is_the_file_or_the_last_fixed_folder(tmp_path: Path,
     assert (split.key, split.input.source) == (f"{source}/000000", source)
 
 
+def test_folders_a_path_starts_at_are_no_globs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree(tmp_path, dict.fromkeys(["pr[1]/raw/a.txt", "pr[1]/raw/t/b.txt", "pr1/raw/c.txt", "pr1/d.txt"], ""))
+    base = tmp_path / "pr[1]"
+    for path in ("raw/*.txt", "../pr[[]1]/raw/*.txt", "raw/../raw/?.txt"):
+        assert names(plan(base, Input(path=path))) == ["raw/a.txt"]
+    assert names(plan(base, Input(path="raw/**/*.txt"))) == ["raw/a.txt", "raw/t/b.txt"]
+    assert names(plan(base, Input(path="**", include=("raw/*.txt",)))) == ["raw/a.txt"]
+    assert names(plan(base, Input(path="raw", include=("*/*",), exclude=("a*",)))) == ["raw/t/b.txt"]
+    assert names(plan(base, Input(path="../pr[1]/*.txt"))) == [str(tmp_path / "pr1/d.txt")]
+    (split,) = plan(base / "raw", Input(path="*.txt"))
+    assert split.key == "raw/000000"
+    monkeypatch.setenv("HOME", str(base))
+    for path in ("~/raw/*.txt", "~/raw/a.txt"):
+        assert names(plan(tmp_path, Input(path=path))) == ["pr[1]/raw/a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("path", "what"), [("~nosuchuser/x.txt", "no user's home folder"), ("a\0.txt", "NUL"), ("a\0*", "NUL")]
+)
+def test_a_path_that_cannot_be_is_an_error_that_names_it(tmp_path: Path, path: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=what) as caught:
+        plan(tmp_path, Input(path=path))
+    assert caught.value.where == "inputs[0].path"
+    assert caught.value.mend
+
+
+@pytest.mark.parametrize("path", ["raw", "raw/*", "raw/a\udcff.jsonl"])
+def test_a_file_name_that_is_not_utf8_is_an_error_that_spells_it(tmp_path: Path, path: str) -> None:
+    tree(tmp_path, {"raw/a\udcff.jsonl": "", "raw/b.jsonl": ""})
+    with pytest.raises(ConfigError) as caught:
+        plan(tmp_path, Input(path=path))
+    assert caught.value.where == f"{tmp_path}/raw/a\\xff.jsonl"
+    assert caught.value.mend == "rename it"
+    assert names(plan(tmp_path, Input(path="raw", exclude=("a*",)))) == ["raw/b.jsonl"]
+
+
+def test_a_folder_name_that_is_not_utf8_is_an_error_too(tmp_path: Path) -> None:
+    tree(tmp_path, {"\udcff/a.jsonl": ""})
+    for base, path in ((tmp_path, "**"), (tmp_path / "\udcff", "*.jsonl")):
+        with pytest.raises(ConfigError, match=r"\\xff/a\.jsonl: .*UTF-8; rename it"):
+            plan(base, Input(path=path))
+    with pytest.raises(ConfigError, match=r"\\xff/b\* matches no file"):
+        plan(tmp_path, Input(path="\udcff/b*"))
+
+
 def test_include_and_exclude_are_about_names_or_paths_below(tmp_path: Path) -> None:
     tree(tmp_path, dict.fromkeys(["src/a.py", "src/a.c", "src/t/b.py", "src/t/t/c.py", "src/u/d.py"], ""))
 
