@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import shlex
 import signal
 import subprocess
@@ -127,3 +128,24 @@ def test_names_in_errors_cannot_steer_the_terminal(tmp_path: Path) -> None:
     done = shell(f"dataprep stats $'{tmp_path}/\\x1b[2J'")
     assert "\x1b" not in done.stderr
     assert r"\x1b[2J" in done.stderr
+
+
+def test_a_terminal_that_cannot_draw_bars_gets_lines(tmp_path: Path, write_small: Any) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "dumb"}
+    line = [*COMMAND, "run", str(write_small(tmp_path))]
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        told = b"".join(iter(lambda: read_to_end(ours), b"")).decode()
+    os.close(ours)
+    assert process.returncode == 0
+    assert "\x1b" not in told
+    assert [line for line in told.splitlines() if line.startswith("emit: done in ")] != []
+
+
+def read_to_end(terminal: int) -> bytes:
+    """What a terminal shows next; reading on after its last writer has left is an error on Linux."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
