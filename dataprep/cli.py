@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
 
-from dataprep import __version__
+from dataprep import __version__, interrupts
 from dataprep.errors import ConfigError, DamageError, PipelineError
+from dataprep.streams import json_text
+from dataprep.visible import visible
 
-INTERRUPTED = 130
 _PIPE_WIDTH = 160
+_SHOW_CURSOR = "\x1b[?25h"
+_RESUME = "interrupted: what is finished is kept; run the same command again to resume"
 
 _pipeline = click.argument("pipeline", type=click.Path(path_type=Path))
 _directory = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
@@ -30,21 +32,39 @@ _settings = click.option(
     metavar="KEY.PATH=VALUE",
     help="Override a key of the pipeline file; repeatable.",
 )
-_limit = click.option("--limit", type=click.IntRange(min=1), help="Read at most this many records of each input.")
+_limit = click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="Read at most this many records of each input."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
 class _Command(click.Group):
-    """Turns the errors a user can mend into one line and their exit code."""
+    """Turns the errors a user can mend, and interrupts, into one line and their exit code."""
 
     def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
         except PipelineError as error:
             if context.params.get("debug"):
-                raise
-            click.echo(f"error: {error}" if "\n" not in str(error) else str(error), err=True)
+                traceback.print_exc()
+            else:
+                _tell(error)
             context.exit(error.exit_code)
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr, flush=True)
+            context.exit(interrupts.CODE)
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except PipelineError as error:  # help and version are printed while the arguments are read
+            _tell(error)
+            sys.exit(error.exit_code)
+
+
+def _tell(error: PipelineError) -> None:
+    text = str(error)
+    print(visible(f"error: {text}" if "\n" not in text else text, keep="\n"), file=sys.stderr, flush=True)
 
 
 @click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,25 +96,28 @@ def run(
     log_json: bool,
 ) -> None:
     """Run PIPELINE, or resume it where it stopped."""
-    from dataprep.config.load import load
-    from dataprep.runtime.run import run_pipeline
-
-    loaded = load(pipeline, settings)
     if dry_run:
         _print_plan(pipeline, settings, limit, as_json=False, replace=force)
         return
-    with _reporter(log_json) as report, _stopped_by_signals(report):
+    with _reporter(log_json) as report:
+        from dataprep.config.load import load
+        from dataprep.runtime.events import RunFailed
+        from dataprep.runtime.run import run_pipeline
+
         try:
-            manifest = run_pipeline(loaded, report, force=force, limit=limit)
+            loaded = load(pipeline, settings)
+            with interrupts.raised():
+                manifest = run_pipeline(loaded, report, force=force, limit=limit)
         except PipelineError as error:
-            if log_json:  # people get the error as the last line
-                _report_failure(report, str(error), error.exit_code)
-            raise
+            if not log_json or context.find_root().params["debug"]:
+                raise
+            report(RunFailed(str(error), error.exit_code))
+            context.exit(error.exit_code)
         except KeyboardInterrupt:
-            message = "interrupted: what is finished is kept; run the same command again to resume"
-            _report_failure(report, message, INTERRUPTED)
-            context.exit(INTERRUPTED)
-    click.echo(f"{os.path.normpath(loaded.pipeline.output.path)}: manifest {manifest.hash}")
+            interrupts.last_words(lambda: "")
+            report(RunFailed(_RESUME, interrupts.CODE))
+            context.exit(interrupts.CODE)
+    print(f"{visible(os.path.normpath(loaded.pipeline.output.path))}: manifest {manifest.hash}", flush=True)
 
 
 @main.command()
@@ -103,7 +126,10 @@ def run(
 @_limit
 @_json
 def plan(pipeline: Path, settings: tuple[str, ...], limit: int | None, as_json: bool) -> None:
-    """Show PIPELINE's tasks, their sizes, and estimates from a sample; writes nothing."""
+    """Show PIPELINE's tasks, sizes and estimates.
+
+    Estimates come from a sample that is read, judged and encoded in memory; nothing is written.
+    """
     _print_plan(pipeline, settings, limit, as_json=as_json, replace=True)
 
 
@@ -111,7 +137,10 @@ def plan(pipeline: Path, settings: tuple[str, ...], limit: int | None, as_json: 
 @_directory
 @_json
 def stats(directory: Path, as_json: bool) -> None:
-    """Count documents, tokens, rows, bytes, fertility and lengths of the shards in DIR, per source."""
+    """Count what is in the shards in DIR.
+
+    Documents, tokens, rows, bytes, bytes a token and lengths of each source, and the ledger.
+    """
     from dataprep.shards import stats as shard_stats
 
     collected = shard_stats.collect(directory)
@@ -127,24 +156,31 @@ def stats(directory: Path, as_json: bool) -> None:
 @click.option("--quick", is_flag=True, help="Sizes only, no hashes of whole files.")
 @click.option("--seed", default=0, show_default=True, help="Which rows and documents are drawn.")
 def verify(directory: Path, rows: int, documents: int, quick: bool, seed: int) -> None:
-    """Check the shards in DIR against their manifest: sizes, hashes, counts, rows, texts. Exit 5 on any damage."""
+    """Check the shards in DIR against their manifest.
+
+    Sizes, hashes, counts, rows, texts. Exit 5 on any damage.
+    """
     from dataprep.shards.verify import render_findings, unproved
     from dataprep.shards.verify import verify as verify_shards
 
     findings = verify_shards(directory, rows=rows, documents=documents, quick=quick, seed=seed)
     _console().print(render_findings(findings))
     for note in unproved(directory):
-        click.echo(f"note: {note}")
+        print(visible(f"note: {note}"), flush=True)
     if findings:
         sys.exit(DamageError.exit_code)
 
 
 @main.command()
 @_directory
-@click.option("--row", type=click.IntRange(min=0), help="Row number, counted over all shards; default 0.")
-@click.option("--doc", help="Document id.")
+@click.option("--row", type=click.IntRange(min=0), metavar="N", help="Row number, counted over all shards; default 0.")
+@click.option("--doc", metavar="ID", help="Document id.")
 def inspect(directory: Path, row: int | None, doc: str | None) -> None:
-    """Show the decoded text of a row of DIR with its document borders, or one document across its rows."""
+    """Show the text of a row or a document of DIR.
+
+    A row with its document borders, a document across its rows. Line ends and tabs are shown as they are; other control
+    characters and invisible ones as escapes such as \\x1b.
+    """
     from dataprep.shards.inspect import inspect_document, inspect_row, render_documents, render_row
 
     if row is not None and doc is not None:
@@ -157,10 +193,13 @@ def inspect(directory: Path, row: int | None, doc: str | None) -> None:
 
 @main.command()
 @_directory
-@click.option("--reason", help="Only this reason, such as length.min_chars or broken_json.")
+@click.option("--reason", metavar="REASON", help="Only this reason, such as length.min_chars or broken_json.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Show at most this many.")
 def dropped(directory: Path, reason: str | None, limit: int) -> None:
-    """List documents that were dropped or quarantined on the way to DIR, and why."""
+    """List what was dropped or quarantined, and why.
+
+    Documents that did not make it into the shards in DIR, with the beginning of their text.
+    """
     from dataprep.shards.inspect import dropped as lost_records
     from dataprep.shards.inspect import render_dropped
 
@@ -170,14 +209,19 @@ def dropped(directory: Path, reason: str | None, limit: int) -> None:
 @main.command()
 @click.argument("path", type=click.Path(path_type=Path), default=Path("pipeline.yaml"))
 def init(path: Path) -> None:
-    """Write a commented starter pipeline to PATH (default pipeline.yaml); never overwrites."""
+    """Write a commented starter pipeline to PATH.
+
+    PATH is pipeline.yaml unless given; a file that exists is never overwritten.
+    """
     from dataprep.config.starter import starter_text
     from dataprep.storage import write_bytes
 
     if path.exists():
         raise ConfigError("this file exists already", where=str(path), mend="give another path")
-    write_bytes(path, starter_text().encode())
-    click.echo(f"wrote {path}: name your inputs in it, then run: dataprep plan {path}")
+    with interrupts.raised():
+        write_bytes(path, starter_text().encode())
+    shown = visible(str(path))
+    print(f"wrote {shown}: name your inputs in it, then run: dataprep plan {shown}", flush=True)
 
 
 @main.group()
@@ -207,8 +251,9 @@ def tokenizer_train(pipeline: Path, settings: tuple[str, ...], output: Path) -> 
 
     if output.exists():
         raise ConfigError("this file exists already", where=str(output), mend="give another path by --output")
-    write_bytes(output, train_on_sample(load(pipeline, settings)))
-    click.echo(f"wrote {output}: use it by tokenizer: {{path: {output.name}}}")
+    with interrupts.raised():
+        write_bytes(output, train_on_sample(load(pipeline, settings)))
+    print(f"wrote {visible(str(output))}: use it by tokenizer: {{path: {visible(output.name)}}}", flush=True)
 
 
 @tokenizer.command("inspect")
@@ -248,10 +293,13 @@ def tokenizer_compare(paths: tuple[str, ...], files: tuple[Path, ...], pipeline:
 
 @main.command()
 def schema() -> None:
-    """Print the JSON schema of pipeline files, for editors to complete and check them."""
+    """Print the JSON schema of pipeline files.
+
+    Editors complete and check pipeline files by it.
+    """
     from dataprep.config.schema import pipeline_schema
 
-    click.echo(json.dumps(pipeline_schema(), ensure_ascii=False, indent=1))
+    print(json_text(pipeline_schema(), sys.stdout, indent=1), flush=True)
 
 
 def _print_plan(pipeline: Path, settings: tuple[str, ...], limit: int | None, *, as_json: bool, replace: bool) -> None:
@@ -265,45 +313,34 @@ def _print_plan(pipeline: Path, settings: tuple[str, ...], limit: int | None, *,
 
 def _console() -> Console:
     """Standard output; a file or a pipe has no width of its own, and tables should not be squeezed into 80 columns."""
-    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH)
 
 
-def _show(value: object, table: Callable[[], Any], as_json: bool) -> None:
+def _show(value: object, table: Callable[[], RenderableType], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(value, ensure_ascii=False, indent=1))
+        print(json_text(value, sys.stdout, indent=1), flush=True)
         return
-    _console().print(table())
+    console, shown = _console(), table()
+    # A narrow terminal breaks the lines: figures that are cut short to fit it would be wrong ones.
+    natural = Measurement.get(console, console.options.update(max_width=_PIPE_WIDTH), shown).maximum
+    console.width = max(console.width, natural)
+    console.print(shown)
 
 
 @contextmanager
 def _reporter(log_json: bool) -> Iterator[Callable[[Any], None]]:
-    from dataprep.runtime.events import json_reporter
+    """Standard error as bars, lines or JSON; until the run can be stopped, a signal ends the process in its manner."""
+    from dataprep.runtime.events import RunFailed, json_line, json_reporter
     from dataprep.runtime.progress import plain_reporter, rich_reporter
 
+    console = Console(stderr=True)
     with ExitStack() as stack:
         if log_json:
+            interrupts.last_words(lambda: json_line(RunFailed(_RESUME, interrupts.CODE), sys.stderr))
             yield json_reporter(sys.stderr)
-        elif sys.stderr.isatty():
-            yield stack.enter_context(rich_reporter(Console(stderr=True)))
+        elif sys.stderr.isatty() and not console.is_dumb_terminal:
+            interrupts.last_words(lambda: f"\n{_SHOW_CURSOR}{_RESUME}\n")
+            yield stack.enter_context(rich_reporter(console))
         else:
+            interrupts.last_words(lambda: f"{_RESUME}\n")
             yield stack.enter_context(plain_reporter(sys.stderr))
-
-
-def _report_failure(report: Callable[[Any], None], message: str, exit_code: int) -> None:
-    from dataprep.runtime.events import RunFailed
-
-    report(RunFailed(message, exit_code))
-
-
-@contextmanager
-def _stopped_by_signals(report: Callable[[Any], None]) -> Iterator[None]:
-    """Treat SIGTERM, which batch systems send, like Ctrl-C."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import dataprep
+import dataprep.__main__
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "pipelines" / "sample"
@@ -112,8 +112,8 @@ def test_the_installed_version_is_the_one_in_the_code() -> None:
 
 
 def test_the_console_script_is_the_command_line() -> None:
-    (script,) = (one for one in metadata.entry_points(group="console_scripts") if one.name == "dataprep")
-    assert script.value == "dataprep.cli:main"
+    [script] = re.findall(r'^dataprep = "(.+)"$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
+    assert metadata.EntryPoint("dataprep", script, "console_scripts").load() is dataprep.__main__.main
 
 
 def test_the_samples_table_points_at_the_records_it_names() -> None:

@@ -175,7 +175,7 @@ def test_the_reading_code_shown_reads_a_shard_set(tmp_path: Path) -> None:
         "run": {"workers": 1},
     }
     (tmp_path / "tiny.yaml").write_text(json.dumps(pipeline), encoding="utf-8")
-    run = [sys.executable, "-c", "from dataprep.cli import main; main()", "run", "tiny.yaml"]
+    run = [sys.executable, "-m", "dataprep", "run", "tiny.yaml"]
     subprocess.run(run, cwd=tmp_path, check=True, capture_output=True)
     read = subprocess.run([sys.executable, "-c", source], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert read.stdout.startswith("(8, 16) (8, 16) ")

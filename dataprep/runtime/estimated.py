@@ -11,6 +11,8 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
+from dataprep.visible import visible
+
 
 @dataclass(frozen=True, slots=True)
 class SourceEstimate:
@@ -82,21 +84,22 @@ def render_estimate(estimated: Estimate) -> RenderableType:
         f"about {_duration(e.cpu_seconds)} of CPU, {_duration(e.wall_seconds)} on {e.workers} workers",
         *(f"note: {note}" for note in e.notes),
     ]
-    return Group(_table(e.sources), Text("\n".join(lines)))
+    return Group(_table(e.sources), Text("\n".join(map(visible, lines)), no_wrap=True, overflow="ignore"))
 
 
 def _table(sources: Sequence[SourceEstimate]) -> Table:
-    table = Table("source", title="estimated from a sample (files, size and tasks are exact)", title_justify="left")
+    table = Table(title="estimated from a sample (files, size and tasks are exact)", title_justify="left")
+    table.add_column("source", overflow="fold")
     for name in ("files", "size", "tasks", "docs", "text", "bad", "kept", "prepare/core", "B/token", "encode/core"):
         table.add_column(name, justify="right")
     for source in sources:
-        table.add_row(*_cells(source))
+        table.add_row(*map(Text, _cells(source)))
     return table
 
 
 def _cells(source: SourceEstimate) -> tuple[str, ...]:
     return (
-        source.source,
+        visible(source.source),
         f"{source.files:,}",
         decimal(source.input_bytes),
         f"{source.tasks:,}",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import TextIO
+
+from dataprep.streams import json_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,16 @@ def json_reporter(stream: TextIO) -> Reporter:
     """Write each event as one JSON object a line (`event`, its fields, `time` in ISO 8601 UTC), flushed at once."""
 
     def report(event: Event) -> None:
-        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        stream.write(json.dumps({"event": event_name(event), **asdict(event), "time": now}, ensure_ascii=False) + "\n")
+        stream.write(json_line(event, stream))
         stream.flush()
 
     return report
+
+
+def json_line(event: Event, stream: TextIO) -> str:
+    """The line that json_reporter writes to `stream`."""
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    return json_text({"event": event_name(event), **asdict(event), "time": now}, stream) + "\n"
 
 
 def combine(*reporters: Reporter) -> Reporter:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TaskID, TextColumn
 from rich.text import Text
 
 from dataprep.runtime.events import (
@@ -25,6 +25,7 @@ from dataprep.runtime.events import (
     combine,
 )
 from dataprep.runtime.tally import Tally, bytes_text, counted, duration_text
+from dataprep.visible import visible
 
 __all__ = ["combine", "plain_reporter", "rich_reporter"]
 
@@ -32,6 +33,8 @@ Clock = Callable[[], float]
 
 # Often enough to see that a run lives, seldom enough for a log of many hours.
 _LINE_EVERY_SECONDS = 10.0
+# Columns of the terminal that a line takes with each part, in a run of some thousand tasks and million documents.
+_WITH_RATES, _WITH_BAR, _WITH_FATES = 60, 72, 130
 
 
 @contextmanager
@@ -65,7 +68,7 @@ def plain_reporter(stream: TextIO, clock: Clock = time.monotonic) -> Iterator[Re
     def report(event: Event) -> None:
         text = line(event)
         if text is not None:
-            stream.write(text + "\n")
+            stream.write(visible(text) + "\n")
             stream.flush()
 
     yield report
@@ -74,21 +77,16 @@ def plain_reporter(stream: TextIO, clock: Clock = time.monotonic) -> Iterator[Re
 @contextmanager
 def rich_reporter(console: Console, clock: Clock = time.monotonic) -> Iterator[Reporter]:
     """A live bar a stage with its speed, time left and documents' fates; `console` should write to stderr."""
-    columns = (
-        TextColumn("[bold]{task.description}", markup=True),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rates]}", markup=False),
-        TextColumn("{task.fields[left]}", markup=False),
-        TextColumn("{task.fields[fates]}", markup=False),
-    )
     bars: dict[str, TaskID] = {}
     tallies: dict[str, Tally] = {}
-    with Progress(*columns, console=console) as progress:
+    progress = Progress(*_columns(console.width), console=console)
+    with ExitStack() as stack:
 
         def report(event: Event) -> None:
             now = clock()
             if isinstance(event, StageStarted):
+                if not bars:  # bars of nothing would be a blank line above what ends a run before its first stage
+                    stack.enter_context(progress)
                 tallies[event.stage] = Tally(event, now)
                 bars[event.stage] = progress.add_task(
                     event.stage, total=event.tasks, completed=event.finished_before, rates="", left="", fates=""
@@ -100,9 +98,22 @@ def rich_reporter(console: Console, clock: Clock = time.monotonic) -> Iterator[R
             elif isinstance(event, StageFinished):
                 _update(progress, bars[event.stage], tallies[event.stage], now, duration_text(event.seconds))
             else:
-                progress.console.print(Text(_plain_line(event), style=_style(event)))
+                progress.console.print(Text(visible(_plain_line(event)), style=_style(event)), soft_wrap=True)
 
         yield report
+
+
+def _columns(width: int) -> Iterator[ProgressColumn]:
+    # Left alone rich would cut every column by the same share until none can be read.
+    yield TextColumn("[bold]{task.description}", markup=True)
+    if width >= _WITH_BAR:
+        yield BarColumn(bar_width=24 if width >= _WITH_FATES else 10)
+    yield MofNCompleteColumn()
+    if width >= _WITH_RATES:
+        yield TextColumn("{task.fields[rates]}", markup=False)
+    yield TextColumn("{task.fields[left]}", markup=False)
+    if width >= _WITH_FATES:
+        yield TextColumn("{task.fields[fates]}", markup=False)
 
 
 def _update(progress: Progress, bar: TaskID, tally: Tally, now: float, left: str) -> None:

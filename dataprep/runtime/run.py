@@ -216,7 +216,8 @@ class _Stages:
             return []
         with ThreadPoolExecutor(self.workers) as threads, disk_errors(self._ledger.directory):
             found = threads.map(lambda task: self._ledger.find(stage, task.id), () if redo else tasks)
-        records = {record.id: record for record in found if record is not None}
+            # Inside: an interrupt in here calls off the files that are not yet hashed, one outside waits for them all.
+            records = {record.id: record for record in found if record is not None}
         facts.reused = len(records)
         self.report(events.StageStarted(stage, len(tasks), len(records), sum(task.bytes for task in tasks)))
         for record in records.values():

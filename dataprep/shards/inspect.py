@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -21,9 +23,11 @@ from dataprep.shards.decoder import Decoder, open_decoder, rearranged_text
 from dataprep.shards.documents import PARQUET_FAULTS, document_batches, read_documents
 from dataprep.shards.manifest import Manifest, Shard, load_manifest
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, of_document, piece_tokens, pieces_of
+from dataprep.visible import stretches, visible
 
 _COLUMNS = ("doc_id", "source", "origin", *PLACE_COLUMNS)
 _EXCERPT = 500
+_HIDDEN = Style(reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,8 @@ def dropped(directory: Path, reason: str | None = None, limit: int | None = 20) 
 
 def render_row(view: RowView) -> RenderableType:
     """A row as text: a heading for each piece of a document, then what it says."""
-    head = f"row {view.row}: {view.shard}, row {view.row_in_shard}, {len(view.pieces)} pieces"
+    pieces = "1 piece" if len(view.pieces) == 1 else f"{len(view.pieces)} pieces"
+    head = f"row {view.row}: {view.shard}, row {view.row_in_shard}, {pieces}"
     tail = [Text(f"── {view.padding} tokens of padding", style="dim")] if view.padding else []
     return Group(Text(head, style="bold"), *_render_pieces(view.pieces), *tail)
 
@@ -144,19 +149,25 @@ def render_documents(views: Sequence[DocumentView]) -> RenderableType:
     parts: list[RenderableType] = []
     for view in views:
         tokens = sum(piece.tokens for piece in view.pieces)
-        head = f"document {view.doc_id}: {tokens:,} tokens in {len(view.pieces)} rows of {view.shard}"
+        rows = "1 row" if len(view.pieces) == 1 else f"{len(view.pieces)} rows"
+        head = f"document {visible(view.doc_id)}: {tokens:,} tokens in {rows} of {view.shard}"
         parts += [Text(head, style="bold"), *_render_pieces(view.pieces), *_render_rest(view)]
     return Group(*parts)
 
 
 def render_dropped(records: Sequence[LostRecord]) -> RenderableType:
-    """A table of lost records with the beginning of their text."""
-    table = Table("fate", "reason", "source", "id, origin", "text")
+    """A table of lost records with the beginning of their text, hidden characters as escapes."""
+    if not records:
+        return Text("No such records.")
+    table = Table()
+    for name in ("fate", "reason", "source", "id, origin", "text"):
+        table.add_column(name, overflow="fold")
     for record in records:
-        place = f"{record.doc_id}\n{record.origin}" if record.doc_id is not None else record.origin
-        why = record.reason + "".join(f"\n{note}" for note in (record.matched_doc, record.detail) if note)
-        cells = (record.fate, why, record.source, place, record.text[:_EXCERPT])
-        table.add_row(*(Text(cell) for cell in cells))
+        place = _stacked(record.doc_id, record.origin)
+        why = _stacked(record.reason, record.matched_doc, record.detail)
+        # A tab as it is would shift the columns behind it.
+        excerpt = visible(record.text[:_EXCERPT], keep="\n")
+        table.add_row(*map(Text, (record.fate, why, visible(record.source), place, excerpt)))
     return table
 
 
@@ -218,21 +229,39 @@ def _show(path: Path, index: pa.Table, pieces: Pieces, first_row: int, decode: D
         )
 
 
-def _render_pieces(pieces: Iterable[Piece]) -> Iterator[Text]:
+class _Exact:
+    """Text to the last space and tab, ended by a line end; hidden characters stand out as escapes."""
+
+    # rich's own Text would turn tabs into spaces, drop some control characters and let others through.
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for part, hidden in stretches(self._text, keep="\n\t"):
+            yield Segment(part, _HIDDEN if hidden else None)
+        yield Segment.line()
+
+
+def _stacked(*lines: str | None) -> str:
+    return "\n".join(visible(line) for line in lines if line is not None)
+
+
+def _render_pieces(pieces: Iterable[Piece]) -> Iterator[RenderableType]:
     for piece in pieces:
         edges = " ".join(word for word, holds in (("begins", piece.begins), ("ends", piece.ends)) if holds)
         place = f"row {piece.row}, tokens {piece.start} to {piece.start + piece.tokens - 1}"
-        yield Text(f"── {piece.doc_id} [{piece.source}] {piece.origin}: {place} {edges}".rstrip(), style="cyan")
-        yield Text(piece.text)
+        head = f"── {piece.doc_id} [{piece.source}] {piece.origin}: {place} {edges}".rstrip()
+        yield Text(visible(head), style="cyan")
+        yield _Exact(piece.text)
 
 
-def _render_rest(view: DocumentView) -> Iterator[Text]:
+def _render_rest(view: DocumentView) -> Iterator[RenderableType]:
     if view.truncated:
         yield Text(f"── {view.truncated:,} tokens were cut away behind the last but eos", style="dim")
     if view.in_order is not None:
         proof = "this is the text it was made from" if view.proved else "this is not the text it was made from"
         yield Text(f"── filled in the middle; put back in order, {proof}:", style="cyan")
-        yield Text(view.in_order)
+        yield _Exact(view.in_order)
 
 
 def _lost(directory: Path, manifest: Manifest, reason: str | None) -> Iterator[LostRecord]:

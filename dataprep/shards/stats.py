@@ -16,6 +16,7 @@ from rich.text import Text
 
 from dataprep.shards.documents import document_batches
 from dataprep.shards.manifest import SOURCE_SUMS, Counts, Manifest, SourceTotals, load_manifest
+from dataprep.visible import visible
 
 PERCENTILES = (1, 10, 50, 90, 99)
 
@@ -121,14 +122,16 @@ def as_json(stats: Stats) -> dict[str, Any]:
 def render_stats(stats: Stats) -> RenderableType:
     """Tables for a person: sources, lengths, ledger."""
     head = (
-        f"{stats.name}: {stats.shards:,} shards, {stats.rows:,} rows of {stats.row_length:,} tokens, "
+        f"{visible(stats.name)}: {stats.shards:,} shards, {stats.rows:,} rows of {stats.row_length:,} tokens, "
         f"{stats.padding:,} tokens of padding ({stats.padding_share:.3%})"
     )
     if stats.total.truncated:
         head += f", {stats.total.truncated:,} tokens cut away"
     if stats.total.fim_documents:
         head += f", {stats.total.fim_documents:,} of {stats.total.documents:,} documents filled in the middle"
-    return Group(Text(head), _source_table(stats), _length_table(stats), _ledger_table(stats))
+    return Group(
+        Text(head, no_wrap=True, overflow="ignore"), _source_table(stats), _length_table(stats), _ledger_table(stats)
+    )
 
 
 def _count_lengths(directory: Path, manifest: Manifest, names: list[str]) -> _Histogram:
@@ -214,7 +217,7 @@ def _source_table(stats: Stats) -> Table:
     )
     for name, line in _lines(stats):
         table.add_row(
-            Text(name),
+            Text(visible(name)),
             f"{line.documents:,}",
             f"{line.tokens:,}",
             f"{line.rows:,.1f}",
@@ -229,7 +232,7 @@ def _length_table(stats: Stats) -> Table:
     names = (*(f"p{percent}" for percent in PERCENTILES), "max")
     table = _table("Document length in tokens", ("source",), names)
     for name, line in _lines(stats):
-        table.add_row(Text(name), *(f"{line.lengths[column]:,}" if line.lengths else "-" for column in names))
+        table.add_row(Text(visible(name)), *(f"{line.lengths[column]:,}" if line.lengths else "-" for column in names))
     return table
 
 
@@ -241,5 +244,5 @@ def _ledger_table(stats: Stats) -> Table:
             fates |= {f"dropped {reason}": count for reason, count in counts.dropped.items()}
             fates |= {f"quarantined {reason}": count for reason, count in counts.quarantined.items()}
             for fate, count in fates.items():
-                table.add_row(Text(stage), Text(source), Text(fate), f"{count:,}")
+                table.add_row(Text(stage), Text(visible(source)), Text(visible(fate)), f"{count:,}")
     return table

@@ -20,6 +20,7 @@ from dataprep.shards.documents import PARQUET_FAULTS
 from dataprep.shards.manifest import FILE_NAME, Manifest, imbalances, load_manifest
 from dataprep.shards.records import db_row_count, row_count
 from dataprep.storage import hash_file
+from dataprep.visible import visible
 
 _THREADS = 4
 
@@ -78,9 +79,11 @@ def render_findings(findings: Sequence[Finding]) -> RenderableType:
     """A table of findings, or one line saying that there are none."""
     if not findings:
         return Text("No damage found.")
-    table = Table("file", "damage")
+    table = Table()
+    for name in ("file", "damage"):
+        table.add_column(name, overflow="fold")
     for finding in findings:
-        table.add_row(Text(finding.file), Text(finding.what))
+        table.add_row(Text(visible(finding.file)), Text(visible(finding.what)))
     return table
 
 

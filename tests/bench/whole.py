@@ -28,7 +28,6 @@ from tests.bench.figures import Figures
 from tests.bench.measure import ONE_THREAD, in_fresh_process
 
 PREPARED, BUT_TOKENIZING, WHOLE = "run prepare + dedup", "run all but tokenizing", "run whole"
-_COMMAND = "from dataprep.cli import main; main()"
 
 
 def whole_run(corpus: Corpus, tokenizer: Path, folder: Path) -> dict[str, Figures]:
@@ -36,7 +35,7 @@ def whole_run(corpus: Corpus, tokenizer: Path, folder: Path) -> dict[str, Figure
     pipeline = folder / "pipeline.yaml"
     pipeline.write_text(json.dumps(_pipeline(corpus, tokenizer)), encoding="utf-8")
     subprocess.run(
-        [sys.executable, "-c", _COMMAND, "run", str(pipeline)],
+        [sys.executable, "-m", "dataprep", "run", str(pipeline)],
         env={**os.environ, **ONE_THREAD},
         stdout=subprocess.DEVNULL,
         check=True,

@@ -34,7 +34,7 @@ class Command:
 
     def line(self, pipeline: Path, *more: str) -> list[str]:
         """The command line of a run."""
-        return [sys.executable, "-c", "from dataprep.cli import main; main()", "run", str(pipeline), *more]
+        return [sys.executable, "-m", "dataprep", "run", str(pipeline), *more]
 
     def run(self, pipeline: Path, *more: str) -> dict[str, Any]:
         """Run to the end; the manifest of the set in `out` beside the pipeline."""

@@ -115,6 +115,42 @@ def test_bars_show_speed_and_fates(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(
+    ("width", "parts"),
+    [
+        (40, ["prepare", "1/2", "0:02 left"]),
+        (80, ["prepare", "━", "1/2", "2.0 MB/s, 500 docs/s", "0:02 left"]),
+        (140, ["prepare", "━", "1/2", "2.0 MB/s, 500 docs/s", "0:02 left", "900 kept, 90 dropped, 10 quarantined"]),
+    ],
+)
+def test_a_narrow_terminal_shows_fewer_things_whole(width: int, parts: list[str]) -> None:
+    stream, clock = io.StringIO(), Clock()
+    console = Console(file=stream, force_terminal=True, width=width, color_system=None)
+    with rich_reporter(console, clock) as report:
+        report(StageStarted("prepare", 2))
+        clock.now += 2
+        report(task(1))
+    last = [line for line in stream.getvalue().splitlines() if "1/2" in line][-1]
+    assert [part for part in parts if part not in last] == []
+    assert "…" not in last
+
+
+def test_what_ends_a_run_before_its_first_stage_has_no_empty_bars_above_it() -> None:
+    stream = io.StringIO()
+    with rich_reporter(Console(file=stream, force_terminal=True, color_system=None)) as report:
+        report(RunFailed("interrupted", 130))
+    assert stream.getvalue() == "interrupted\n"
+
+
+def test_messages_cannot_steer_the_terminal() -> None:
+    steering = Note("file \x1b[2J\u202e.jsonl")
+    assert plain_lines([(0, steering)]) == [r"file \x1b[2J\u202e.jsonl"]
+    stream = io.StringIO()
+    with rich_reporter(Console(file=stream, force_terminal=True, color_system=None)) as report:
+        report(steering)
+    assert stream.getvalue() == "file \\x1b[2J\\u202e.jsonl\n"
+
+
 def test_events_are_one_json_object_a_line() -> None:
     stream = io.StringIO()
     report = json_reporter(stream)

@@ -11,6 +11,9 @@ from rich.console import Console, RenderableType
 
 from dataprep.errors import ConfigError, DamageError
 from dataprep.shards.inspect import (
+    DocumentView,
+    LostRecord,
+    Piece,
     dropped,
     inspect_document,
     inspect_row,
@@ -21,9 +24,11 @@ from dataprep.shards.inspect import (
 from dataprep.shards.layouts import LayoutName
 
 
-def shown(renderable: RenderableType) -> str:
-    console = Console(file=io.StringIO(), width=200)
-    console.print(renderable)
+def shown(renderable: RenderableType, *, terminal: bool = False) -> str:
+    console = Console(
+        file=io.StringIO(), width=200, force_terminal=terminal, color_system="standard" if terminal else None
+    )
+    console.print(renderable, soft_wrap=True)
     return console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
 
 
@@ -67,6 +72,53 @@ def test_rows_and_documents_show_the_same_in_every_layout(
         assert inspect_row(laid_out(columns), row) == inspect_row(pristine, row)
     for doc_id in "abcde":
         assert inspect_document(laid_out(columns), doc_id) == inspect_document(pristine, doc_id)
+
+
+NASTY = "  a\tb\r\n\x07\x08\x0c\x1b[31m\x9b1m\x7f\u200b\u202e   \n\n\ttab [bold]x[/bold] " + "y" * 500
+PLAIN = "  a\tb\\r\n\\x07\\x08\\x0c\\x1b[31m\\x9b1m\\x7f\\u200b\\u202e   \n\n\ttab [bold]x[/bold] " + "y" * 500
+
+
+def test_text_is_shown_to_the_last_space_with_its_hidden_characters_as_escapes() -> None:
+    piece = Piece("id\x1b]0;", "web\u202e", "a.jsonl#0\n", 3, 0, 9, True, True, NASTY)
+    view = DocumentView("id\x1b]0;", "web\u202e", "a.jsonl#0\n", "s-00000.mindrecord", (piece,))
+    assert shown(render_documents([view])) == (
+        "document id\\x1b]0;: 9 tokens in 1 row of s-00000.mindrecord\n"
+        "── id\\x1b]0; [web\\u202e] a.jsonl#0\\n: row 3, tokens 0 to 8 begins ends\n"
+        f"{PLAIN}\n"
+    )
+
+
+def test_escapes_stand_out_on_a_terminal_from_text_that_looks_like_them() -> None:
+    piece = Piece("i", "s", "o", 0, 0, 1, True, True, "\x1b and \\x1b")
+    view = DocumentView("i", "s", "o", "s", (piece,))
+    assert shown(render_documents([view]), terminal=True).splitlines()[-1] == "\x1b[7m\\x1b\x1b[0m and \\x1b"
+
+
+def test_lost_records_hide_nothing_either() -> None:
+    record = LostRecord(
+        "dropped", "we\x1bb", "o\x07#1", "length.chars", "a\tb\x1b[2J\r\nc", "i\u200bd", "prepare", "m\x9b"
+    )
+    table = shown(render_dropped([record]))
+    cells = [cell.strip() for line in table.splitlines() if line.startswith("│") for cell in line.split("│")[1:-1]]
+    assert cells == [
+        *("dropped", "length.chars", r"we\x1bb", r"i\u200bd", r"a\tb\x1b[2J\r"),
+        *("", r"m\x9b", "", r"o\x07#1", "c"),
+    ]
+
+
+def test_no_cell_of_lost_records_is_cut_short_on_a_narrow_terminal() -> None:
+    record = LostRecord("dropped", "a-long-source", "folder/file.jsonl#123456", "exact_dedup.duplicate", "text", "id-1")
+    console = Console(file=io.StringIO(), width=40)
+    console.print(render_dropped([record]))
+    table = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
+    assert "…" not in table
+    lines = [line.split("│")[1:-1] for line in table.splitlines() if line.startswith("│")]
+    columns = ["".join(cell.strip() for cell in column) for column in zip(*lines, strict=True)]
+    assert columns == ["dropped", "exact_dedup.duplicate", "a-long-source", "id-1folder/file.jsonl#123456", "text"]
+
+
+def test_that_nothing_was_lost_is_said() -> None:
+    assert shown(render_dropped([])) == "No such records.\n"
 
 
 @pytest.mark.parametrize("row", [-1, 6])

@@ -8,14 +8,18 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import multiprocess
 import multiprocess.connection
+import multiprocess.forkserver
+import multiprocess.resource_tracker
 
 from dataprep.errors import EnvironmentFailure, PipelineError
+from dataprep.interrupts import SIGNALS, held_back
 from dataprep.runtime.ledger import TaskRecord
 from dataprep.runtime.task import Task
 
@@ -58,10 +62,11 @@ class LocalExecutor:
         self.ledger = ledger
         os.environ.update({name: value for name, value in _ONE_THREAD.items() if name not in os.environ})
         self._context = multiprocess.get_context("forkserver")
-        self._context.set_forkserver_preload(["dataprep.runtime.executors.preload"])
+        self._context.set_forkserver_preload([f"dataprep.runtime.executors.{name}" for name in ("mortal", "preload")])
         # Workers hold the reading end: when this process dies, however it dies, they see the end of file and leave.
         self._alive, self._parent_alive = self._context.Pipe(duplex=False)
         self._idle: list[tuple[Any, Any]] = []
+        self._preloaded = False
 
     def run(self, tasks: Sequence[Task]) -> Iterator[TaskRecord | Retried]:
         """Execute the tasks and yield each record as it is committed, in the order of completion."""
@@ -109,7 +114,12 @@ class LocalExecutor:
     def _start(self) -> tuple[Any, Any]:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=work, args=(theirs, self._alive, self.ledger), daemon=True)
-        process.start()
+        _start_fork_server()
+        # A worker whose start is broken off halfway would print a traceback. The first start waits for the preload,
+        # so long that signals cannot wait with it; a server broken off there never comes to start that worker.
+        with held_back() if self._preloaded else nullcontext():
+            process.start()
+        self._preloaded = True
         theirs.close()
         return process, ours
 
@@ -128,10 +138,24 @@ class LocalExecutor:
         return Retried(task, why)
 
 
+def _start_fork_server() -> None:
+    """Run the process that workers fork from, deaf from its first moment on.
+
+    Ctrl-C goes to every process of the terminal's foreground, but only this one is to answer it and stop the others.
+    """
+    with held_back():
+        multiprocess.resource_tracker.ensure_running()
+    # Started beforehand, for starting it lets SIGINT and SIGTERM through again.
+    with held_back():
+        multiprocess.forkserver.ensure_running()
+
+
 def work(pipe: Any, alive: Any, ledger: Path) -> None:
     """A worker's life: take a task, execute it, send back its record or its error, until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     threading.Thread(target=_leave_with_parent, args=(alive,), daemon=True).start()
     while True:
         try:
