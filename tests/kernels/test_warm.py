@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 import dataprep
 from dataprep import kernels
 from dataprep.batch import doc_batch
 from dataprep.dedup.keys import content_keys
 from dataprep.filters.registry import STEPS
-from dataprep.kernels import clean, counts, fold
+from dataprep.kernels import clean, counts, fold, pack
+from dataprep.tokens import packing
 
 CODE = "from dataprep import kernels; kernels.warm(); import numba; print(numba.config.CACHE_DIR)"
 
@@ -34,7 +37,7 @@ def run_python(code: str, **environment: str) -> str:
 
 def test_after_warming_real_batches_compile_nothing_more() -> None:
     kernels.warm()
-    compiled = (clean._clean, counts._count, fold._fold)
+    compiled = (clean._clean, counts._count, fold._fold, pack._best_fit, pack._copy, pack._fill_ends)
     before = [list(kernel.signatures) for kernel in compiled]
     batch = doc_batch(["a", "b"], ["one  two\r\n", "三\u200b"], "s", ["", ""])
     for step in (STEPS["normalize"](), STEPS["normalize"](keep_indentation=True), STEPS["length"](min_words=1)):
@@ -42,6 +45,9 @@ def test_after_warming_real_batches_compile_nothing_more() -> None:
         step.run(batch.slice(1))
     content_keys(batch.column("text"), "whitespace")
     content_keys(batch.column("text"), "casefold_no_punct")
+    ids, offsets = np.arange(12, dtype=np.int32), np.array([0, 2, 9, 12])
+    packing.pack_best_fit(*packing.truncate(ids, offsets, 5, 0)[:2], 5, 0, 2)
+    packing.pack_none(ids, offsets, 5, 0)
     assert [list(kernel.signatures) for kernel in compiled] == before
     assert all(len(signatures) == 1 for signatures in before)
 
