@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -79,17 +80,14 @@ def run(
     from dataprep.config.load import load
     from dataprep.runtime.run import run_pipeline
 
-    loaded = load(pipeline, settings)
     if dry_run:
-        _print_plan(pipeline, settings, limit, as_json=False, replace=force)
+        with _errors_as_events(context, log_json):
+            _print_plan(pipeline, settings, limit, as_json=False, replace=force)
         return
-    with _reporter(log_json) as report, _stopped_by_signals(report):
+    with _errors_as_events(context, log_json), _reporter(log_json) as report, _stopped_by_signals(report):
+        loaded = load(pipeline, settings)
         try:
             manifest = run_pipeline(loaded, report, force=force, limit=limit)
-        except PipelineError as error:
-            if log_json:  # people get the error as the last line
-                _report_failure(report, str(error), error.exit_code)
-            raise
         except KeyboardInterrupt:
             message = "interrupted: what is finished is kept; run the same command again to resume"
             _report_failure(report, message, INTERRUPTED)
@@ -128,11 +126,12 @@ def stats(directory: Path, as_json: bool) -> None:
 @click.option("--seed", default=0, show_default=True, help="Which rows and documents are drawn.")
 def verify(directory: Path, rows: int, documents: int, quick: bool, seed: int) -> None:
     """Check the shards in DIR against their manifest: sizes, hashes, counts, rows, texts. Exit 5 on any damage."""
-    from dataprep.shards.verify import render_findings
+    from dataprep.shards.verify import checked_text, render_findings
     from dataprep.shards.verify import verify as verify_shards
 
     findings = verify_shards(directory, rows=rows, documents=documents, quick=quick, seed=seed)
-    _console().print(render_findings(findings))
+    checked = partial(checked_text, directory, rows=rows, documents=documents, quick=quick)
+    _console().print(render_findings(findings, checked))
     if findings:
         sys.exit(DamageError.exit_code)
 
@@ -155,14 +154,27 @@ def inspect(directory: Path, row: int | None, doc: str | None) -> None:
 
 @main.command()
 @_directory
-@click.option("--reason", help="Only this reason, such as length.min_chars or broken_json.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Show at most this many.")
-def dropped(directory: Path, reason: str | None, limit: int) -> None:
-    """List documents that were dropped or quarantined on the way to DIR, and why."""
-    from dataprep.shards.inspect import dropped as lost_records
-    from dataprep.shards.inspect import render_dropped
+@click.option("--reason", help="Only this reason, such as broken_json, or all rules of a step, such as length.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Show at most this many.  [default: 20, with --json all of them]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of a table.")
+def dropped(directory: Path, reason: str | None, limit: int | None, as_json: bool) -> None:
+    """List documents that were dropped or quarantined on the way to DIR, and why.
 
-    _console().print(render_dropped(lost_records(directory, reason, limit)))
+    Works before the run is finished, too: then with what there is.
+    """
+    from dataprep.shards.inspect import as_json_lines, render_lost
+    from dataprep.shards.lost import UNFINISHED, lost_tables
+
+    tables = lost_tables(directory)
+    if not tables.finished:
+        click.echo(f"note: {UNFINISHED}", err=True)
+    if as_json:
+        for line in as_json_lines(tables, reason, limit):
+            click.echo(line)
+        return
+    _console().print(render_lost(tables, reason, limit or 20))
 
 
 @main.command()
@@ -219,6 +231,19 @@ def _reporter(log_json: bool) -> Iterator[Callable[[Any], None]]:
             yield stack.enter_context(rich_reporter(Console(stderr=True)))
         else:
             yield stack.enter_context(plain_reporter(sys.stderr))
+
+
+@contextmanager
+def _errors_as_events(context: click.Context, log_json: bool) -> Iterator[None]:
+    """With --log-json an error is one more event and no plain line, so that standard error holds JSON lines alone."""
+    try:
+        yield
+    except PipelineError as error:
+        if not log_json or context.find_root().params["debug"]:
+            raise
+        with _reporter(log_json) as report:
+            _report_failure(report, str(error), error.exit_code)
+        context.exit(error.exit_code)
 
 
 def _report_failure(report: Callable[[Any], None], message: str, exit_code: int) -> None:

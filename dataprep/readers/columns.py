@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from dataprep.batch import LABEL, SCHEMA
 from dataprep.readers.place import Place
-from dataprep.readers.records import Piece
+from dataprep.readers.records import Piece, those_there
 
 Mask = npt.NDArray[np.bool_]
 
@@ -37,7 +37,7 @@ def piece_of(table: pa.RecordBatch, first_row: int, place: Place) -> Piece:
     entry = place.entry
     bad = BadRows(table.num_rows)
     origins = _origins(place.name, first_row, table.num_rows)
-    text = _texts(column(table, entry.text), entry.text, bad)
+    text = _texts(column(table, entry.text), entry.text, table.schema.names, bad)
     _mark_long(text, int(entry.max_doc_bytes), bad)
     doc_ids = _doc_ids(column(table, entry.id), origins, bad)
     sources = _sources(column(table, entry.source_field) if entry.source_field else None, place.source, bad)
@@ -121,10 +121,11 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-def _texts(array: pa.Array | None, name: str, bad: BadRows) -> pa.LargeBinaryArray:
+def _texts(array: pa.Array | None, name: str, columns: list[str], bad: BadRows) -> pa.LargeBinaryArray:
     rows = len(bad.mask)
     if array is None:
-        bad.add(np.ones(rows, np.bool_), "text_missing", lambda _: f"there is no column {name}")
+        detail = f"there is no column {name}; the columns are {those_there(columns)}"
+        bad.add(np.ones(rows, np.bool_), "text_missing", lambda _: detail)
         return pa.nulls(rows, pa.large_binary())
     nulls = pc.is_null(array)
     if pa.types.is_dictionary(array.type):

@@ -24,7 +24,8 @@ from dataprep.runtime.events import (
     TaskRetried,
     combine,
 )
-from dataprep.runtime.tally import Tally, bytes_text, counted, duration_text
+from dataprep.runtime.tally import Tally, bytes_text, duration_text
+from dataprep.wording import counted
 
 __all__ = ["combine", "plain_reporter", "rich_reporter"]
 
