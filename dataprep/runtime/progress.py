@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.table import Table
 from rich.text import Text
 
 from dataprep.runtime.events import (
@@ -33,6 +36,8 @@ Clock = Callable[[], float]
 
 # Often enough to see that a run lives, seldom enough for a log of many hours.
 _LINE_EVERY_SECONDS = 10.0
+# Wider than any line of progress.
+_UNBOUNDED = 1000
 
 
 @contextmanager
@@ -72,20 +77,61 @@ def plain_reporter(stream: TextIO, clock: Clock = time.monotonic) -> Iterator[Re
     yield report
 
 
+_NAME = TextColumn("[bold]{task.description}", markup=True)
+_BAR = BarColumn(bar_width=24)
+_DONE = MofNCompleteColumn()
+_RATES, _LEFT, _FATES = (TextColumn(f"{{task.fields[{name}]}}", markup=False) for name in ("rates", "left", "fates"))
+# The first of these that fits the terminal is shown: several rows of columns are lines one below the other.
+_LAYOUTS: tuple[tuple[tuple[ProgressColumn, ...], ...], ...] = (
+    ((_NAME, _BAR, _DONE, _RATES, _LEFT, _FATES),),
+    ((_NAME, _DONE, _RATES, _LEFT, _FATES),),
+    ((_NAME, _BAR, _DONE, _LEFT), (_RATES, _FATES)),
+    ((_NAME, _DONE, _LEFT), (_RATES,), (_FATES,)),
+)
+
+
+class _Bars(Progress):
+    """Stages in the widest layout that cuts nothing."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield _Fitting(tuple(self.tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    tasks: tuple[Task, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for layout in _LAYOUTS:
+            grids = self._grids(layout)
+            free = options.update(width=_UNBOUNDED)
+            if all(Measurement.get(console, free, grid).maximum <= options.max_width for grid in grids):
+                break
+        yield from grids
+
+    def _grids(self, layout: tuple[tuple[ProgressColumn, ...], ...]) -> list[Table]:
+        """One grid in which stages line up, or where a stage takes several lines, a grid for each line."""
+        if len(layout) > 1:
+            return [_grid(line, [task]) for task in self.tasks for line in layout]
+        return [_grid(layout[0], self.tasks)]
+
+
+def _grid(columns: Iterable[ProgressColumn], tasks: Iterable[Task]) -> Table:
+    columns = tuple(columns)
+    grid = Table.grid(padding=(0, 1))
+    for _ in columns:
+        grid.add_column(overflow="fold")
+    for task in tasks:
+        grid.add_row(*(column(task) for column in columns))
+    return grid
+
+
 @contextmanager
 def rich_reporter(console: Console, clock: Clock = time.monotonic) -> Iterator[Reporter]:
     """A live bar a stage with its speed, time left and documents' fates; `console` should write to stderr."""
-    columns = (
-        TextColumn("[bold]{task.description}", markup=True),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rates]}", markup=False),
-        TextColumn("{task.fields[left]}", markup=False),
-        TextColumn("{task.fields[fates]}", markup=False),
-    )
     bars: dict[str, TaskID] = {}
     tallies: dict[str, Tally] = {}
-    with Progress(*columns, console=console) as progress:
+    with _Bars(console=console) as progress:
 
         def report(event: Event) -> None:
             now = clock()

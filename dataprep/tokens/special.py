@@ -40,7 +40,7 @@ def choose_special_tokens(config: TokenizerConfig, value: dict[str, Any], where:
     for key, name in (("eos", config.eos), ("bos", config.bos), ("pad", config.pad)):
         if name is not None and name not in known:
             _refuse_unknown(key, name, special, where)
-    tokens = SpecialTokens(config.eos, config.bos, config.pad or _own_pad(value, known, special, where))
+    tokens = SpecialTokens(config.eos, config.bos, config.pad or _own_pad(value, known, _free(special, config), where))
     for key, name in (("eos", tokens.eos), ("bos", tokens.bos)):
         if tokens.pad == name:
             what = f"tokenizer.pad and tokenizer.{key} are both {name!r}, but padding must be told from text by its id"
@@ -82,9 +82,13 @@ def _own_pad(value: dict[str, Any], known: set[str], special: list[str], where: 
     candidates = [padding.get("pad_token"), *PAD_NAMES]
     found = next((name for name in candidates if name in known), None)
     if found is None:
-        mend = f"{ADD_PAD}, or set tokenizer.pad to one of {_listing(special)}"
+        mend = f"{ADD_PAD}, or set tokenizer.pad to one of {_listing(special)}" if special else ADD_PAD
         raise ConfigError("the tokenizer has no padding token", where=where, mend=mend)
     return str(found)
+
+
+def _free(special: list[str], config: TokenizerConfig) -> list[str]:
+    return [name for name in special if name not in (config.eos, config.bos)]
 
 
 def _listing(names: list[str]) -> str:
