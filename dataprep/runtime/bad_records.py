@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +42,10 @@ _NEITHER_ENCODING = "recode these files in UTF-8"
 
 @dataclass(frozen=True, slots=True)
 class BadSource:
-    """One source with bad records: of `records` read, how many are bad for each reason, and one for the commonest."""
+    """One source with bad records: of `records` read, how many are bad for each reason, and one for the commonest.
+
+    `input_number` is that of the input the example is from; `columnar` says that its file is Parquet or Arrow.
+    """
 
     source: str
     records: int
@@ -50,6 +53,7 @@ class BadSource:
     example: BadRecord | None
     input: Input
     input_number: int
+    columnar: bool
 
     @property
     def bad(self) -> int:
@@ -59,7 +63,7 @@ class BadSource:
     @property
     def commonest(self) -> str:
         """The most frequent reason; of equally frequent ones the first by name."""
-        return min(self.reasons, key=lambda reason: (-self.reasons[reason], reason))
+        return _most(self.reasons)
 
     def told(self) -> str:
         """`zh: text_missing in 20 of 20 records (100%), such as zh.jsonl#0: the record has no field content`."""
@@ -71,15 +75,9 @@ class BadSource:
     def mend(self) -> str:
         """What to do about the commonest reason, with the key to change."""
         mend = _MENDS.get(self.commonest, "mend these records")
-        if self.commonest.startswith("invalid_") and (self._is_columnar() or self.input.encoding == "auto"):
+        if self.commonest.startswith("invalid_") and (self.columnar or self.input.encoding == "auto"):
             mend = _NEITHER_ENCODING
         return mend.format(input=f"inputs[{self.input_number}]")
-
-    def _is_columnar(self) -> bool:
-        if self.example is None:
-            return False
-        name = self.example.origin.rpartition("#")[0] or self.example.origin
-        return file_kind(name, self.input)[0] in ("parquet", "arrow")
 
 
 def told_of(sources: Sequence[BadSource]) -> str:
@@ -101,26 +99,44 @@ def bad_of_run(splits: Sequence[Split], inputs: Sequence[Input], prepared: Seque
     for source, tally in add_tallies(record.tallies for record in prepared).items():
         if not tally.quarantined:
             continue
-        reason = min(tally.quarantined, key=lambda name: (-tally.quarantined[name], name))
+        reason = _most(tally.quarantined)
         having = [r for r in prepared if source in r.tallies and reason in r.tallies[source].quarantined]
         task = min(having, key=lambda record: record.key)
-        entry = by_key[task.key].input
+        split = by_key[task.key]
         example = _example(task, source, reason)
-        found.append(BadSource(source, tally.records, tally.quarantined, example, entry, input_number(inputs, entry)))
+        number, columnar = input_number(inputs, split.input), _is_columnar(split, example)
+        found.append(BadSource(source, tally.records, tally.quarantined, example, split.input, number, columnar))
     return sorted(found, key=lambda one: -one.bad)
 
 
 def bad_of_sample(
-    label: str, entry: Input, inputs: Sequence[Input], documents: int, bad: Iterable[BadRecord]
+    splits: Sequence[Split], inputs: Sequence[Input], documents: int, bad: Sequence[BadRecord]
 ) -> BadSource | None:
-    """The same of a sample of one input; None where no record is bad."""
-    records = list(bad)
-    if not records:
+    """The same of a sample of one input's `splits`, in which `documents` are good; None where no record is bad."""
+    if not bad:
         return None
-    reasons = Counter(record.reason for record in records)
-    commonest = min(reasons, key=lambda reason: (-reasons[reason], reason))
-    example = next(record for record in records if record.reason == commonest)
-    return BadSource(label, documents + len(records), reasons, example, entry, input_number(inputs, entry))
+    reasons = Counter(record.reason for record in bad)
+    commonest = _most(reasons)
+    example = next(record for record in bad if record.reason == commonest)
+    split = next((one for one in splits if _file_of(one, example)), splits[0])
+    label = split.key.rpartition("/")[0]
+    number, columnar = input_number(inputs, split.input), _is_columnar(split, example)
+    return BadSource(label, documents + len(bad), reasons, example, split.input, number, columnar)
+
+
+def _most(reasons: Mapping[str, int]) -> str:
+    """The most frequent reason; of equally frequent ones the first by name."""
+    return min(reasons, key=lambda reason: (-reasons[reason], reason))
+
+
+def _file_of(split: Split, example: BadRecord) -> str | None:
+    names = (planned.name for planned in split.ranges)
+    return next((name for name in names if example.origin == name or example.origin.startswith(f"{name}#")), None)
+
+
+def _is_columnar(split: Split, example: BadRecord | None) -> bool:
+    name = None if example is None else _file_of(split, example)
+    return name is not None and file_kind(name, split.input)[0] in ("parquet", "arrow")
 
 
 def input_number(inputs: Sequence[Input], planned: Input) -> int:

@@ -215,8 +215,7 @@ def _training_seconds(pipeline: Pipeline, sources: Sequence[SourceEstimate]) -> 
 
 
 def _bad_note(pipeline: Pipeline, splits: Sequence[Split], sample: Sample) -> str | None:
-    label = splits[0].key.rpartition("/")[0]
-    bad = bad_of_sample(label, splits[0].input, pipeline.inputs, _rows(sample.batches), sample.bad_records)
+    bad = bad_of_sample(splits, pipeline.inputs, _rows(sample.batches), sample.bad_records)
     return None if bad is None else f"{bad.told()}; {bad.mend()}"
 
 

@@ -115,6 +115,21 @@ def test_bars_show_speed_and_fates(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("width", [200, 120, 80, 60])
+def test_no_terminal_is_too_narrow_for_the_counts(width: int) -> None:
+    stream, clock = io.StringIO(), Clock()
+    console = Console(file=stream, force_terminal=True, width=width, color_system=None)
+    with rich_reporter(console, clock) as report:
+        for stage in ("prepare", "tokenizer"):
+            report(StageStarted(stage, 12_000))
+            clock.now += 2
+            report(TaskFinished(stage, "k", 1.5, 900_000, 800_000, 90_000, 1_000, 4_000_000_000))
+    last = stream.getvalue().rpartition("tokenizer")[2]
+    for part in ("1/12000", "2,000.0 MB/s, 450,000 docs/s", "800,000 kept, 90,000 dropped, 1,000 quarantined", "left"):
+        assert part in last
+    assert "…" not in last
+
+
 def test_events_are_one_json_object_a_line() -> None:
     stream = io.StringIO()
     report = json_reporter(stream)
