@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,23 +98,20 @@ def run(
 ) -> None:
     """Run PIPELINE, or resume it where it stopped."""
     if dry_run:
-        _print_plan(pipeline, settings, limit, as_json=False, replace=force)
+        with _errors_as_events(context, log_json):
+            _print_plan(pipeline, settings, limit, as_json=False, replace=force)
         return
-    with _reporter(log_json) as report:
+    with _errors_as_events(context, log_json), _reporter(log_json) as report:
         from dataprep.config.load import load
-        from dataprep.runtime.events import RunFailed
         from dataprep.runtime.run import run_pipeline
 
+        loaded = load(pipeline, settings)
         try:
-            loaded = load(pipeline, settings)
             with interrupts.raised():
                 manifest = run_pipeline(loaded, report, force=force, limit=limit)
-        except PipelineError as error:
-            if not log_json or context.find_root().params["debug"]:
-                raise
-            report(RunFailed(str(error), error.exit_code))
-            context.exit(error.exit_code)
         except KeyboardInterrupt:
+            from dataprep.runtime.events import RunFailed
+
             interrupts.last_words(lambda: "")
             report(RunFailed(_RESUME, interrupts.CODE))
             context.exit(interrupts.CODE)
@@ -160,11 +158,12 @@ def verify(directory: Path, rows: int, documents: int, quick: bool, seed: int) -
 
     Sizes, hashes, counts, rows, texts. Exit 5 on any damage.
     """
-    from dataprep.shards.verify import render_findings, unproved
+    from dataprep.shards.verify import checked_text, render_findings, unproved
     from dataprep.shards.verify import verify as verify_shards
 
     findings = verify_shards(directory, rows=rows, documents=documents, quick=quick, seed=seed)
-    _console().print(render_findings(findings))
+    checked = partial(checked_text, directory, rows=rows, documents=documents, quick=quick)
+    _console().print(render_findings(findings, checked))
     for note in unproved(directory):
         print(visible(f"note: {note}"), flush=True)
     if findings:
@@ -193,17 +192,34 @@ def inspect(directory: Path, row: int | None, doc: str | None) -> None:
 
 @main.command()
 @_directory
-@click.option("--reason", metavar="REASON", help="Only this reason, such as length.min_chars or broken_json.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="Show at most this many.")
-def dropped(directory: Path, reason: str | None, limit: int) -> None:
+@click.option(
+    "--reason",
+    metavar="REASON",
+    help="Only this reason, such as broken_json, or all rules of a step, such as length.",
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="Show at most this many.  [default: 20, with --json all of them]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line instead of a table.")
+def dropped(directory: Path, reason: str | None, limit: int | None, as_json: bool) -> None:
     """List what was dropped or quarantined, and why.
 
     Documents that did not make it into the shards in DIR, with the beginning of their text.
-    """
-    from dataprep.shards.inspect import dropped as lost_records
-    from dataprep.shards.inspect import render_dropped
 
-    _console().print(render_dropped(lost_records(directory, reason, limit)))
+    Works before the run is finished, too: then with what there is.
+    """
+    from dataprep.shards.inspect import as_json_lines, render_lost
+    from dataprep.shards.lost import UNFINISHED, lost_tables
+
+    tables = lost_tables(directory)
+    if not tables.finished:
+        print(f"note: {UNFINISHED}", file=sys.stderr, flush=True)
+    if as_json:
+        for line in as_json_lines(tables, reason, limit):
+            print(line)
+        sys.stdout.flush()
+        return
+    _console().print(render_lost(tables, reason, limit or 20))
 
 
 @main.command()
@@ -344,3 +360,18 @@ def _reporter(log_json: bool) -> Iterator[Callable[[Any], None]]:
         else:
             interrupts.last_words(lambda: f"{_RESUME}\n")
             yield stack.enter_context(plain_reporter(sys.stderr))
+
+
+@contextmanager
+def _errors_as_events(context: click.Context, log_json: bool) -> Iterator[None]:
+    """With --log-json an error is one more event and no plain line, so that standard error holds JSON lines alone."""
+    try:
+        yield
+    except PipelineError as error:
+        if not log_json or context.find_root().params["debug"]:
+            raise
+        from dataprep.runtime.events import RunFailed
+
+        with _reporter(log_json) as report:
+            report(RunFailed(str(error), error.exit_code))
+        context.exit(error.exit_code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataprep.wording import shown_path
+
 
 class PipelineError(Exception):
     """Something the user can mend; the CLI prints it as one line and exits with `exit_code`.
@@ -22,7 +24,7 @@ class PipelineError(Exception):
         return _rebuild, (type(self), self.what, self.where, self.mend)
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}" if self.where else self.what
+        text = f"{shown_path(self.where)}: {self.what}" if self.where else self.what
         text = f"{text}; {self.mend}" if self.mend else text
         return " ".join(text.split())
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import click
 import pyarrow as pa
@@ -21,6 +22,7 @@ from dataprep.cli import main
 from dataprep.config.load import load
 from dataprep.config.models import DedupConfig, OutputConfig, Pipeline, RunConfig
 from dataprep.config.steps import STEP_TYPES
+from dataprep.readers.formats import _COMPRESSIONS, _FORMATS
 from dataprep.readers.inputs import Input
 from dataprep.tokens.config import FimConfig, PackConfig, TokenizerConfig, TrainTokenizer
 
@@ -100,9 +102,22 @@ def test_overrides_shown_fit_a_pipeline_that_is_shown(tmp_path: Path) -> None:
         load(path, [setting for setting in settings if setting != "key.path=value"], {})
 
 
+def uncommented(language: str, text: str) -> tuple[str, str]:
+    """A block without its comments, which are translated."""
+    return language, re.sub(r"[ ]+# .*$", "", text, flags=re.MULTILINE) if language in ("bash", "yaml") else text
+
+
+def test_comments_of_the_chinese_page_are_chinese() -> None:
+    comments = [
+        line for block in blocks(CHINESE, "bash") + blocks(CHINESE, "yaml") for line in re.findall("# .*", block)
+    ]
+    assert len(comments) > 5
+    assert [line for line in comments if not re.search("[一-鿿]", line)] == []
+
+
 def test_both_languages_show_the_same_blocks() -> None:
     english, chinese = (BLOCK.findall(page.read_text(encoding="utf-8")) for page in (ENGLISH, CHINESE))
-    assert english == chinese
+    assert [uncommented(*block) for block in english] == [uncommented(*block) for block in chinese]
     assert len(english) > 5
 
 
@@ -138,6 +153,39 @@ def test_the_reference_lists_no_key_that_is_not_there() -> None:
     tables = re.findall(r"^\| key \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE)
     listed = {key for table in tables for key in re.findall(r"^\| `(\w+)`", table, re.MULTILINE)}
     assert listed == {info.alias or name for model in MODELS for name, info in model.model_fields.items()}
+
+
+def literals(annotation: object) -> set[str]:
+    """Every text that a Literal anywhere in the annotation allows."""
+    if get_origin(annotation) is Literal:
+        return {value for value in get_args(annotation) if isinstance(value, str)}
+    return {value for inner in get_args(annotation) for value in literals(inner)}
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        pytest.param(info.alias or name, values, id=f"{model.__name__}.{name}")
+        for model in MODELS
+        for name, info in model.model_fields.items()
+        if (values := literals(info.annotation))
+    ],
+)
+def test_the_reference_names_every_choice(key: str, values: set[str]) -> None:
+    page = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    rows = re.findall(rf"^\| `{key}` \| .*$", page, re.MULTILINE)
+    assert any(all(f"`{value}`" in row for value in values) for row in rows), (values, rows)
+
+
+@pytest.mark.parametrize(("kind", "known"), [("format", _FORMATS), ("compression", _COMPRESSIONS)])
+def test_the_reference_lists_every_ending(kind: str, known: dict[str, str]) -> None:
+    page = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    table = page.partition(f"| ending | {kind} |\n|---|---|\n")[2].partition("\n\n")[0]
+    listed = {}
+    for line in table.splitlines():
+        endings, value = (re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|"))
+        listed |= dict.fromkeys(endings, value[0])
+    assert listed == known
 
 
 def test_the_step_shown_drops_what_it_says() -> None:

@@ -96,12 +96,22 @@ def _message(tree: Tree, path: KeyPath, errors: Sequence[ErrorDetails], keys_at:
     if kind == "missing":
         return "missing"
     if kind == "extra_forbidden":
-        return _unknown(path, keys_at)
+        return _shallow(tree, path, keys_at) or _unknown(path, keys_at)
+    if kind == "model_type" and (shallow := _shallow(tree, path, keys_at)):
+        return shallow
     own = [str(error["ctx"]["error"]) for error in errors if error["type"] in ("value_error", "assertion_error")]
     if own:
         return own[0]
     wanted = list(dict.fromkeys(_wanted(error) for error in errors))
     return f"must be {' or '.join(wanted)}, not {show(tree.at(path))}"
+
+
+def _shallow(tree: Tree, path: KeyPath, keys_at: KeysAt) -> str | None:
+    """What to say of a step that is a setting of another in the same mapping: it is not indented deeply enough."""
+    if len(path) != 3 or path[0] != "steps":
+        return None
+    owner = next((step for step in tree.at(path[:2]) if path[2] in keys_at((*path[:2], step))), None)
+    return owner and f"{path[2]} is a setting of {owner}: indent it deeper, under {owner}"
 
 
 def _unknown(path: KeyPath, keys_at: KeysAt) -> str:

@@ -11,11 +11,12 @@ from dataprep.config.places import KeyPath
 from dataprep.config.steps import STEP_TYPES, step_summary
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ENVIRONMENT = {"$ref": "#/$defs/Environment"}
 _REFERENCE = {"type": "string", "pattern": r"^\$\{[A-Za-z_]\w*(:-[^}]*)?\}$"}
 
 
 def pipeline_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a pipeline file as it is written, `${NAME}` values allowed anywhere."""
+    """The JSON schema (draft 2020-12) of a pipeline file as it is written; `${NAME}` may stand for any single value."""
     schema = Pipeline.model_json_schema(by_alias=True)
     schema["$defs"]["Environment"] = {**_REFERENCE, "description": "An environment variable, replaced when loaded."}
     for model in [schema, *schema["$defs"].values()]:
@@ -31,7 +32,23 @@ def _or_reference(described: dict[str, Any]) -> dict[str, Any]:
     notes: dict[str, Any] = {key: described[key] for key in ("title", "description", "default") if key in described}
     rule = {key: value for key, value in described.items() if key not in notes}
     choices = rule["anyOf"] if set(rule) == {"anyOf"} else [rule]
-    return {**notes, "anyOf": [*choices, {"$ref": "#/$defs/Environment"}]}
+    nested = [choice for choice in choices if _nested_type(choice)]
+    single = [choice for choice in choices if not _nested_type(choice)]
+    if not nested:
+        return {**notes, "anyOf": [*single, _ENVIRONMENT]}
+    if not single:
+        return {**notes, **rule}
+    return {**notes, **_by_type(nested[0], {"anyOf": [*single, _ENVIRONMENT]})}
+
+
+def _nested_type(rule: dict[str, Any]) -> str | None:
+    """`object` or `array` where the rule is for such a value."""
+    return "object" if "$ref" in rule else rule["type"] if rule.get("type") in ("object", "array") else None
+
+
+def _by_type(nested: dict[str, Any], otherwise: dict[str, Any]) -> dict[str, Any]:
+    """The rule for a mapping or list, or else another: unlike anyOf, it lets a validator point at the key at fault."""
+    return {"if": {"type": _nested_type(nested)}, "then": nested, "else": otherwise}
 
 
 def _open_steps(schema: dict[str, Any]) -> None:
@@ -45,10 +62,8 @@ def _open_steps(schema: dict[str, Any]) -> None:
     for name in bare:
         described = entry["properties"][name]
         described.pop("default", None)
-        rule = {"$ref": described.pop("$ref")}
-        described["anyOf"] = [rule, {"type": "null"}]
-    steps = schema["properties"]["steps"]["anyOf"][0]
-    steps["items"] = {"anyOf": [{"$ref": "#/$defs/StepEntry"}, {"enum": bare}]}
+        described |= _by_type({"$ref": described.pop("$ref")}, {"type": ["object", "null"]})
+    schema["properties"]["steps"]["items"] = _by_type({"$ref": "#/$defs/StepEntry"}, {"enum": bare})
 
 
 @cache

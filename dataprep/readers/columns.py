@@ -17,7 +17,7 @@ from dataprep.batch import LABEL, SCHEMA
 from dataprep.readers.fields import BadField, Path
 from dataprep.readers.names import paths_of
 from dataprep.readers.place import Place
-from dataprep.readers.records import Piece
+from dataprep.readers.records import Piece, those_there
 from dataprep.readers.strings import as_bytes, as_valid_text, is_text, stored, stored_type
 from dataprep.readers.values import Unreadable, json_values
 
@@ -44,7 +44,7 @@ def piece_of(table: pa.RecordBatch, first_row: int, place: Place) -> Piece:
     bad = BadRows(table.num_rows)
     origins = _origins(place.name, first_row, table.num_rows)
     text_path, id_path, source_path = paths_of(table.schema.names, entry)
-    text = _texts(column(table, text_path), entry.text, bad)
+    text = _texts(column(table, text_path), entry.text, table.schema.names, bad)
     _mark_long(text, int(entry.max_doc_bytes), bad)
     doc_ids = _doc_ids(column(table, id_path), origins, bad)
     sources = _sources(column(table, source_path), place.source, bad)
@@ -100,10 +100,11 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-def _texts(array: pa.Array | None, name: str, bad: BadRows) -> pa.LargeBinaryArray:
+def _texts(array: pa.Array | None, name: str, columns: list[str], bad: BadRows) -> pa.LargeBinaryArray:
     rows = len(bad.mask)
     if array is None:
-        bad.add(np.ones(rows, np.bool_), "text_missing", lambda _: f"there is no column {name}")
+        detail = f"there is no column {name}; the columns are {those_there(columns)}"
+        bad.add(np.ones(rows, np.bool_), "text_missing", lambda _: detail)
         return pa.nulls(rows, pa.large_binary())
     nulls = pc.is_null(array)
     if pa.types.is_dictionary(array.type):

@@ -17,7 +17,7 @@ from dataprep.readers.inputs import BadRecord
 from dataprep.readers.lines import Damage, LineBlock, LineEvent, LongLine, records_of, without_bom
 from dataprep.readers.names import refuse_doubles
 from dataprep.readers.place import Place
-from dataprep.readers.records import Document
+from dataprep.readers.records import Document, those_there
 from dataprep.readers.text import line_limit, raw_limit
 
 Decode = Callable[[bytes], str]
@@ -212,7 +212,8 @@ class _Columns:
             detail = f"{len(row.fields)} fields, the header has {len(self._names)}"
             return place.bad(number, "broken_row", detail, row.raw)
         if self._text is None:
-            return place.bad(number, "text_missing", f"there is no column {place.entry.text}", row.raw)
+            detail = f"there is no column {place.entry.text}; the columns are {those_there(self._names)}"
+            return place.bad(number, "text_missing", detail, row.raw)
         try:
             return self._document(number, row, self._text)
         except BadEncoding as bad:

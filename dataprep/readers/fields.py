@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dataprep.readers.inputs import BadRecord
 from dataprep.readers.place import Place
-from dataprep.readers.records import Document
+from dataprep.readers.records import Document, those_there
 
 Path = tuple[str, ...]
 
@@ -61,7 +61,7 @@ class ObjectReader:
     def _slow(self, offset: int, line: bytes) -> Document | BadRecord:
         try:
             record = _object(line)
-            text = _text(find(record, self._text), self._place.entry.text)
+            text = _text(find(record, self._text), self._place.entry.text, record)
             id_ = find(record, self._id) or _NO_VALUE
             label = (find(record, self._source) if self._source else None) or _NO_VALUE
             meta = self._meta(record) if self._place.entry.keep_meta else None
@@ -156,9 +156,9 @@ def find(record: dict[str, Raw], path: Path) -> Raw | None:
     return record.get(path[-1])
 
 
-def _text(raw: Raw | None, name: str) -> str:
+def _text(raw: Raw | None, name: str, record: dict[str, Raw]) -> str:
     if raw is None:
-        raise BadField("text_missing", f"the record has no field {name}")
+        raise BadField("text_missing", f"the record has no field {name}; it has {those_there(list(record))}")
     value = bytes(raw)
     if value == b"null":
         raise BadField("text_null", f"field {name} is null")

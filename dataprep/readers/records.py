@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from dataprep.batch import doc_batch
 from dataprep.readers.inputs import BadRecord
 
 EXCERPT_CHARACTERS = 200
+_NAMES_SHOWN = 12
 # A bad record in memory: its excerpt and its strings' overhead; keeps a file of nothing but bad lines bounded.
 _BAD_RECORD_BYTES = 1024
 
@@ -99,6 +100,13 @@ def limited(pieces: Iterable[Piece], limit: int | None) -> Iterator[Piece]:
             return
         left -= piece.records
         yield piece
+
+
+def those_there(names: Sequence[str]) -> str:
+    """The names of a record's fields or a file's columns for a report: `id, body`; the first twelve of many."""
+    shown = [name if name.isprintable() and name else repr(name) for name in names[:_NAMES_SHOWN]]
+    more = [f"{len(names) - _NAMES_SHOWN} more"] if len(names) > _NAMES_SHOWN else []
+    return ", ".join([*shown, *more]) or "none"
 
 
 def excerpt(raw: bytes | str) -> str:

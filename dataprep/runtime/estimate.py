@@ -18,6 +18,7 @@ from dataprep.batch import text_bytes, utf8_buffers
 from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import Pipeline
 from dataprep.readers.inputs import Split
+from dataprep.runtime.bad_records import bad_of_sample
 from dataprep.runtime.estimated import Estimate, SourceEstimate, as_json, render_estimate
 from dataprep.runtime.plan import Plan, make_plan, target_tokens
 from dataprep.runtime.run import finished_set, worker_count
@@ -28,6 +29,7 @@ from dataprep.step import Step
 from dataprep.tokens.config import PackConfig
 from dataprep.tokens.packing import cells
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
+from dataprep.wording import counted, shown_path
 
 __all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate"]
 
@@ -68,7 +70,9 @@ def estimate(loaded: LoadedPipeline, limit: int | None = None, *, replace: bool 
     samples = [read_sample(splits, room) for splits in groups]
     pairs = zip(groups, samples, strict=True)
     sources = tuple(_source(pipeline, tokenizer, splits, sample, room, limit) for splits, sample in pairs)
-    return _total(plan.pipeline, sources, _notes(pipeline, samples))
+    bad = [_bad_note(pipeline, splits, sample) for splits, sample in zip(groups, samples, strict=True)]
+    notes = (*_notes(pipeline, samples, limit), *(note for note in bad if note is not None))
+    return _total(plan.pipeline, sources, notes)
 
 
 def _tokenizer(plan: Plan) -> Tokenizer | None:
@@ -199,8 +203,8 @@ def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple
         scratch_bytes=sum(source.scratch_bytes for source in sources),
         cpu_seconds=round(prepare + training + emit, 3),
         wall_seconds=round(wall, 3),
-        output=str(pipeline.output.path),
-        work_dir=str(pipeline.run.work_dir),
+        output=shown_path(pipeline.output.path),
+        work_dir=shown_path(pipeline.run.work_dir),
         notes=notes,
     )
 
@@ -217,8 +221,15 @@ def _training_seconds(pipeline: Pipeline, sources: Sequence[SourceEstimate]) -> 
     return min(kept, trained.sample_bytes) / _TRAINING
 
 
-def _notes(pipeline: Pipeline, samples: Sequence[Sample]) -> tuple[str, ...]:
+def _bad_note(pipeline: Pipeline, splits: Sequence[Split], sample: Sample) -> str | None:
+    bad = bad_of_sample(splits, pipeline.inputs, _rows(sample.batches), sample.bad_records)
+    return None if bad is None else f"{bad.told()}; {bad.mend()}"
+
+
+def _notes(pipeline: Pipeline, samples: Sequence[Sample], limit: int | None) -> tuple[str, ...]:
     notes = []
+    if limit is not None:
+        notes.append(f"size is that of whole files; of each input {counted(limit, 'record')} at most are read")
     if pipeline.tokenizer.train is not None:
         notes.append(
             f"the tokenizer is trained in the run: its tokens are not known yet; assumed "

@@ -8,10 +8,11 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.filesize import decimal
-from rich.table import Table
 from rich.text import Text
 
+from dataprep.tables import Column, FittedTable
 from dataprep.visible import visible
+from dataprep.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +78,23 @@ def render_estimate(estimated: Estimate) -> RenderableType:
     """A table of the sources and a few lines for a person."""
     e = estimated
     lines = [
-        f"{e.name}: {e.prepare_tasks:,} tasks to prepare, {e.workers} workers",
-        f"about {e.tokens:,} tokens: {e.rows:,} rows of {e.row_length:,}, {e.shards:,} shards of up to about "
-        f"{e.shard_tokens:,} tokens",
+        f"{e.name}: {counted(e.prepare_tasks, 'task')} to prepare, {counted(e.workers, 'worker')}",
+        f"about {counted(e.tokens, 'token')}: {counted(e.rows, 'row')} of {e.row_length:,}, "
+        f"{counted(e.shards, 'shard')} of up to about {counted(e.shard_tokens, 'token')}",
         f"about {decimal(e.output_bytes)} into {e.output}, {decimal(e.scratch_bytes)} of scratch into {e.work_dir}",
-        f"about {_duration(e.cpu_seconds)} of CPU, {_duration(e.wall_seconds)} on {e.workers} workers",
+        f"about {_duration(e.cpu_seconds)} of CPU, {_duration(e.wall_seconds)} on {counted(e.workers, 'worker')}",
         *(f"note: {note}" for note in e.notes),
     ]
     return Group(_table(e.sources), Text("\n".join(map(visible, lines)), no_wrap=True, overflow="ignore"))
 
 
-def _table(sources: Sequence[SourceEstimate]) -> Table:
-    table = Table(title="estimated from a sample (files, size and tasks are exact)", title_justify="left")
-    table.add_column("source", overflow="fold")
-    for name in ("files", "size", "tasks", "docs", "text", "bad", "kept", "prepare/core", "B/token", "encode/core"):
-        table.add_column(name, justify="right")
-    for source in sources:
-        table.add_row(*map(Text, _cells(source)))
-    return table
+def _table(sources: Sequence[SourceEstimate]) -> FittedTable:
+    names = ("files", "size", "tasks", "docs", "text", "bad", "kept", "prepare/core", "B/token", "encode/core")
+    # Where there is no room, speeds go first: the durations below say what they come to.
+    spare = {"encode/core": 6, "prepare/core": 5, "B/token": 4, "tasks": 3, "text": 2, "files": 1}
+    columns = (Column("source"), *(Column(name, number=True, spare=spare.get(name, 0)) for name in names))
+    title = "estimated from a sample (files, size and tasks are exact)"
+    return FittedTable(columns, [_cells(source) for source in sources], title)
 
 
 def _cells(source: SourceEstimate) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Totals, column_facts
 from dataprep.tokens.engines import fastokens_version
 from dataprep.tokens.special import SpecialTokens
 from dataprep.tokens.tokenizer import Tokenizer, open_settled
+from dataprep.wording import counted
 
 INPUTS_FILE = "inputs.parquet"
 TOKENIZER_FILE = "tokenizer.json"
@@ -82,6 +83,20 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
     with storage.disk_errors(output):
         clear_stale(plan.paths, listed)
     return write_manifest(output, content)
+
+
+def why_empty(manifest: Manifest) -> str:
+    """Why a finished set holds no documents: no records in its inputs, or the reason that took most of them."""
+    lost: Counter[str] = Counter()
+    for counts in (counts for by_source in manifest.ledger.values() for counts in by_source.values()):
+        lost.update(counts.dropped)
+        lost.update(counts.quarantined)
+    if not lost:
+        return "the set holds no documents: there are no records in the inputs"
+    reason, count = min(lost.items(), key=lambda item: (-item[1], item[0]))
+    records = manifest.inputs.records
+    share = f"all {counted(records, 'record')}" if count == records else f"{count:,} of {counted(records, 'record')}"
+    return f"the set holds no documents: {reason} took {share}, see `dataprep dropped`"
 
 
 def _ledger(done: Finished) -> dict[str, dict[str, Tally]]:

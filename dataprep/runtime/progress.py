@@ -24,8 +24,9 @@ from dataprep.runtime.events import (
     TaskRetried,
     combine,
 )
-from dataprep.runtime.tally import Tally, bytes_text, counted, duration_text
+from dataprep.runtime.tally import Tally, bytes_text, duration_text
 from dataprep.visible import visible
+from dataprep.wording import counted
 
 __all__ = ["combine", "plain_reporter", "rich_reporter"]
 

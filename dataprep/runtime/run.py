@@ -17,9 +17,10 @@ from dataprep.config.models import RunConfig
 from dataprep.dedup.exact import removed_bytes
 from dataprep.errors import BadDataError, ConfigError
 from dataprep.runtime import events
+from dataprep.runtime.bad_records import bad_of_run, mend_of, told_of
 from dataprep.runtime.directories import RunPaths, clear_leftovers, clear_work, locked
 from dataprep.runtime.executors.local import LocalExecutor, Retried
-from dataprep.runtime.finish import Finished, finish
+from dataprep.runtime.finish import Finished, finish, why_empty
 from dataprep.runtime.ledger import Ledger, TaskRecord
 from dataprep.runtime.plan import (
     Kept,
@@ -37,6 +38,7 @@ from dataprep.shards.manifest import Manifest, load_manifest
 from dataprep.storage import disk_errors
 from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineUnusable, Fastokens
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
+from dataprep.wording import counted, shown_path
 
 # What is left to the operating system and the parent when the limit is ours to choose.
 _AUTO_MEMORY_SHARE = 0.8
@@ -56,7 +58,9 @@ def run_pipeline(
     with locked(plan.paths):
         finished = finished_set(plan, force)
         if finished is not None:
-            report(events.Note(f"{plan.paths.output} is finished already, nothing to do (--force to redo it)"))
+            report(
+                events.Note(f"{shown_path(plan.paths.output)} is finished already, nothing to do (--force to redo it)")
+            )
             return finished
         with disk_errors(plan.paths.manifest):
             plan.paths.manifest.unlink(missing_ok=True)
@@ -64,13 +68,17 @@ def run_pipeline(
         if force:
             clear_work(plan.paths)
         stages = _Stages(plan, report)
+        if limit is not None:
+            report(events.Note(f"reading {counted(limit, 'record')} of each input at most; sizes are of whole files"))
         try:
             done = _all_stages(plan, stages)
         finally:
             stages.executor.close()
         manifest = finish(plan, done, stages.run_facts(started))
+    if not manifest.totals.documents:
+        report(events.Note(why_empty(manifest)))
     if manifest.tokenizer.inexact:
-        what = f"the tokens of {manifest.tokenizer.inexact:,} documents decode to another text than theirs"
+        what = f"the tokens of {counted(manifest.tokenizer.inexact, 'document')} decode to another text than theirs"
         report(events.Note(f"{what}: the tokenizer changes what it reads (documents/*.parquet, column exact)"))
     report(
         events.RunFinished(
@@ -78,7 +86,7 @@ def run_pipeline(
             tokens=manifest.totals.tokens,
             rows=manifest.totals.rows,
             shards=len(manifest.shards),
-            seconds=time.time() - started,
+            seconds=round(time.time() - started, 3),
             manifest_hash=manifest.hash,
         )
     )
@@ -87,7 +95,7 @@ def run_pipeline(
 
 def _all_stages(plan: Plan, stages: _Stages) -> Finished:
     prepared = stages.run("prepare", prepare_tasks(plan))
-    _check_bad(plan.pipeline.run, prepared)
+    _check_bad(plan, prepared)
     deduplicated = stages.run("dedup", dedup_tasks(plan, prepared))
     kept = _kept(prepared, deduplicated)
     [settled] = stages.run("tokenizer", [tokenizer_task(plan, kept)])
@@ -170,21 +178,27 @@ def _all_there(paths: RunPaths, manifest: Manifest) -> bool:
     return all(path.is_file() and path.stat().st_size == size for path, size in files)
 
 
-def _check_bad(config: RunConfig, prepared: Sequence[TaskRecord]) -> None:
+def _check_bad(plan: Plan, prepared: Sequence[TaskRecord]) -> None:
+    config = plan.pipeline.run
     tallies = [tally for record in prepared for tally in record.tallies.values()]
     records = sum(tally.records for tally in tallies)
     bad = sum(sum(tally.quarantined.values()) for tally in tallies)
     # Tasks that an earlier run finished under `quarantine` are reused: what they set aside is refused here.
     if bad and config.on_bad_record == "fail":
-        raise BadDataError(
-            f"{bad} of {records} records are bad and run.on_bad_record is fail",
-            mend="look at quarantine/*.parquet in the output folder, mend the inputs or set it to quarantine",
-        )
+        raise _too_bad(plan, prepared, f"{_of(bad, records)} bad and run.on_bad_record is fail", "set it to quarantine")
     if bad > config.max_bad_fraction * records:
-        raise BadDataError(
-            f"{bad} of {records} records are bad, more than run.max_bad_fraction {config.max_bad_fraction:g} allows",
-            mend="look at quarantine/*.parquet in the output folder, mend the inputs or raise the fraction",
-        )
+        allowed = f"more than run.max_bad_fraction {config.max_bad_fraction:g} allows"
+        raise _too_bad(plan, prepared, f"{_of(bad, records)} bad, {allowed}", "raise the fraction")
+
+
+def _of(bad: int, records: int) -> str:
+    return f"{bad} of {counted(records, 'record')} {'is' if bad == 1 else 'are'}"
+
+
+def _too_bad(plan: Plan, prepared: Sequence[TaskRecord], what: str, way_out: str) -> BadDataError:
+    sources = bad_of_run(plan.splits, plan.pipeline.inputs, prepared)
+    every = f"`dataprep dropped {shown_path(plan.paths.output)}` lists them"
+    return BadDataError(f"{what}: {told_of(sources)}", mend=f"{mend_of(sources)}; or {way_out}; {every}")
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from dataprep.batch import text_bytes
 from dataprep.readers import read_split
 from dataprep.readers.files import opened, seek_line
 from dataprep.readers.formats import file_kind
-from dataprep.readers.inputs import Compression, FileRange, Input, ReadBatch, Split
+from dataprep.readers.inputs import BadRecord, Compression, FileRange, Input, ReadBatch, Split
 from dataprep.readers.parquet import row_group_bytes
 from dataprep.readers.streams import StreamDamage, chunks
 
@@ -29,7 +29,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """DocBatches and the number of bad records read from `input_bytes` of the files, in CPU `seconds`.
+    """DocBatches, the number of bad records and these, read from `input_bytes` of the files, in CPU `seconds`.
 
     `input_bytes` of compressed files counts compressed bytes. `guessed` says that it could only be guessed.
     """
@@ -39,6 +39,7 @@ class Sample:
     input_bytes: float
     seconds: float
     guessed: bool = False
+    bad_records: tuple[BadRecord, ...] = ()
 
 
 def measured(work: Callable[[], _Result]) -> tuple[_Result, float]:
@@ -104,7 +105,8 @@ def _only(split: Split, ranges: Sequence[FileRange]) -> Split:
 
 def _sample(reads: Sequence[ReadBatch], input_bytes: float, seconds: float, guessed: bool = False) -> Sample:
     batches = tuple(read.batch for read in reads)
-    return Sample(batches, sum(len(read.bad) for read in reads), input_bytes, seconds, guessed)
+    records = tuple(record for read in reads for record in read.bad)
+    return Sample(batches, sum(len(read.bad) for read in reads), input_bytes, seconds, guessed, records)
 
 
 def _joined(samples: Sequence[Sample]) -> Sample:
@@ -114,6 +116,7 @@ def _joined(samples: Sequence[Sample]) -> Sample:
         sum(sample.input_bytes for sample in samples),
         sum(sample.seconds for sample in samples),
         any(sample.guessed for sample in samples),
+        tuple(record for sample in samples for record in sample.bad_records),
     )
 
 

@@ -68,11 +68,6 @@ class Tally:
         return f"{self.kept:,} kept, {self.dropped:,} dropped, {self.quarantined:,} quarantined"
 
 
-def counted(count: int, thing: str) -> str:
-    """`1 task`, `2,000 tasks`."""
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
-
-
 def duration_text(seconds: float) -> str:
     """`0:07`, `12:30`, `3:00:05`: minutes and seconds, hours when there are any."""
     minutes, rest = divmod(round(seconds), 60)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +17,17 @@ import xxhash
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
-from dataprep.errors import ConfigError, DamageError
+from dataprep.errors import ConfigError
 from dataprep.shards.decoder import Decoder, open_decoder, rearranged_text
 from dataprep.shards.documents import PARQUET_FAULTS, document_batches, read_documents
+from dataprep.shards.lost import LostTables, chosen_count, lost_tables, reason_counts, table_damage
 from dataprep.shards.manifest import Manifest, Shard, load_manifest
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, of_document, piece_tokens, pieces_of
+from dataprep.tables import Column, FittedTable
 from dataprep.visible import stretches, visible
+from dataprep.wording import counted
 
 _COLUMNS = ("doc_id", "source", "origin", *PLACE_COLUMNS)
 _EXCERPT = 500
@@ -86,7 +90,7 @@ class LostRecord:
     source: str
     origin: str
     reason: str
-    text: str
+    text: str | None
     doc_id: str | None = None
     stage: str | None = None
     matched_doc: str | None = None
@@ -96,6 +100,10 @@ class LostRecord:
 def inspect_row(directory: Path, row: int) -> RowView:
     """Decode the row numbered `row` in the manifest's order of shards. Raises ConfigError if there is none."""
     manifest = load_manifest(directory)
+    if not manifest.totals.rows:
+        raise ConfigError(
+            "the set holds no rows", where=str(directory), mend="see `dataprep dropped` for what was lost"
+        )
     if not 0 <= row < manifest.totals.rows:
         raise ConfigError(f"no row {row}", where=str(directory), mend=f"rows are 0 to {manifest.totals.rows - 1}")
     first = 0
@@ -127,20 +135,19 @@ def dropped(directory: Path, reason: str | None = None, limit: int | None = 20) 
 
     `limit` None lists all. Raises DamageError for a listed file that is missing or broken.
     """
-    manifest = load_manifest(directory)
-    found: list[LostRecord] = []
-    for record in _lost(directory, manifest, reason):
-        if limit is not None and len(found) >= limit:
-            break
-        found.append(record)
-    return found
+    return list(islice(lost_records(lost_tables(directory), reason), limit))
+
+
+def lost_records(tables: LostTables, reason: str | None = None) -> Iterator[LostRecord]:
+    """The records of all tables, one after the other."""
+    for path, fate in tables.tables:
+        yield from _lost_in(path, fate, reason)
 
 
 def render_row(view: RowView) -> RenderableType:
     """A row as text: a heading for each piece of a document, then what it says."""
-    pieces = "1 piece" if len(view.pieces) == 1 else f"{len(view.pieces)} pieces"
-    head = f"row {view.row}: {view.shard}, row {view.row_in_shard}, {pieces}"
-    tail = [Text(f"── {view.padding} tokens of padding", style="dim")] if view.padding else []
+    head = f"row {view.row}: {view.shard}, row {view.row_in_shard}, {counted(len(view.pieces), 'piece')}"
+    tail = [Text(f"── {counted(view.padding, 'token')} of padding", style="dim")] if view.padding else []
     return Group(Text(head, style="bold"), *_render_pieces(view.pieces), *tail)
 
 
@@ -149,26 +156,41 @@ def render_documents(views: Sequence[DocumentView]) -> RenderableType:
     parts: list[RenderableType] = []
     for view in views:
         tokens = sum(piece.tokens for piece in view.pieces)
-        rows = "1 row" if len(view.pieces) == 1 else f"{len(view.pieces)} rows"
-        head = f"document {visible(view.doc_id)}: {tokens:,} tokens in {rows} of {view.shard}"
+        rows = counted(len(view.pieces), "row")
+        head = f"document {visible(view.doc_id)}: {counted(tokens, 'token')} in {rows} of {view.shard}"
         parts += [Text(head, style="bold"), *_render_pieces(view.pieces), *_render_rest(view)]
     return Group(*parts)
 
 
 def render_dropped(records: Sequence[LostRecord]) -> RenderableType:
     """A table of lost records with the beginning of their text, hidden characters as escapes."""
-    if not records:
-        return Text("No such records.")
-    table = Table()
-    for name in ("fate", "reason", "source", "id, origin", "text"):
-        table.add_column(name, overflow="fold")
+    rows = []
     for record in records:
         place = _stacked(record.doc_id, record.origin)
-        why = _stacked(record.reason, record.matched_doc, record.detail)
-        # A tab as it is would shift the columns behind it.
-        excerpt = visible(record.text[:_EXCERPT], keep="\n")
-        table.add_row(*map(Text, (record.fate, why, visible(record.source), place, excerpt)))
-    return table
+        why = _stacked(record.reason, f"equals {record.matched_doc}" if record.matched_doc else None, record.detail)
+        rows.append((record.fate, why, record.source, place, (record.text or "")[:_EXCERPT]))
+    return FittedTable(tuple(map(Column, ("fate", "reason", "source", "id, origin", "text"))), rows)
+
+
+def render_lost(tables: LostTables, reason: str | None, limit: int) -> RenderableType:
+    """A table of at most `limit` lost records, and a line that says of how many.
+
+    Raises ConfigError for a reason that no record has.
+    """
+    total = chosen_count(reason_counts(tables), reason)
+    if not total:
+        return Text("nothing was dropped or quarantined")
+    shown = render_dropped(list(islice(lost_records(tables, reason), limit)))
+    if total <= limit:
+        return shown
+    return Group(shown, Text(f"{limit:,} of {total:,} shown, --limit {total} shows all"))
+
+
+def as_json_lines(tables: LostTables, reason: str | None, limit: int | None) -> Iterator[str]:
+    """Lost records as JSON objects, all that the tables hold of them. Raises as `render_lost`."""
+    chosen_count(reason_counts(tables), reason)
+    for record in islice(lost_records(tables, reason), limit):
+        yield json.dumps(asdict(record), ensure_ascii=False)
 
 
 def _documents(directory: Path, manifest: Manifest, doc_id: str, decode: Decoder) -> Iterator[DocumentView]:
@@ -264,21 +286,13 @@ def _render_rest(view: DocumentView) -> Iterator[RenderableType]:
         yield _Exact(view.in_order)
 
 
-def _lost(directory: Path, manifest: Manifest, reason: str | None) -> Iterator[LostRecord]:
-    for folder, fate in (("dropped", "dropped"), ("quarantine", "quarantined")):
-        for listed in manifest.files:
-            if listed.path.startswith(f"{folder}/"):
-                yield from _lost_in(directory / listed.path, fate, reason)
-
-
 def _lost_in(path: Path, fate: str, reason: str | None) -> Iterator[LostRecord]:
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(1024):
                 yield from (_lost_record(fate, record) for record in _with_reason(batch, reason).to_pylist())
     except PARQUET_FAULTS as error:
-        what = "missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
-        raise DamageError(what, where=str(path), mend="restore the file or run the pipeline again") from error
+        raise table_damage(path, error) from error
 
 
 def _with_reason(batch: pa.RecordBatch, reason: str | None) -> pa.RecordBatch:

@@ -225,9 +225,7 @@ def load_manifest(directory: Path) -> Manifest:
     """Read and check manifest.json. Raises ConfigError when there is none, DamageError when it is not as written."""
     path = directory / FILE_NAME
     if not path.exists():
-        raise ConfigError(
-            "unfinished shard set: no manifest.json", where=str(directory), mend="run the pipeline again to finish it"
-        )
+        raise _no_manifest(directory)
     with disk_errors(path):
         data = path.read_bytes()
     try:
@@ -251,6 +249,26 @@ def load_manifest(directory: Path) -> Manifest:
         fault = error.errors()[0]
         place = ".".join(str(part) for part in fault["loc"])
         raise _broken(path, f"{place}: {fault['msg']}") from error
+
+
+def is_begun(directory: Path) -> bool:
+    """Whether a run has left shards or tables in this folder."""
+    folders = ("documents", "dropped", "quarantine", ".scratch")
+    return any((directory / name).is_dir() for name in folders) or any(directory.glob("*-of-*.mindrecord"))
+
+
+def _no_manifest(directory: Path) -> ConfigError:
+    where = str(directory)
+    if directory.exists() and not directory.is_dir():
+        return ConfigError("is a file, not the folder of a shard set", where=where, mend="give the folder it is in")
+    if not directory.exists():
+        return ConfigError("no such folder", where=where, mend="check the path: it is output.path of the pipeline")
+    if is_begun(directory):
+        mend = "run the pipeline again to finish it; `dataprep dropped` works already"
+        return ConfigError("unfinished shard set: no manifest.json", where=where, mend=mend)
+    inside = next(iter(sorted(directory.glob(f"*/{FILE_NAME}"))), None)
+    mend = "give the output.path of a pipeline that was run" if inside is None else f"did you mean {inside.parent}?"
+    return ConfigError("not a shard set: no manifest.json", where=where, mend=mend)
 
 
 def prove(manifest: Manifest) -> None:

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from dataprep.shards.documents import document_batches
 from dataprep.shards.manifest import SOURCE_SUMS, Counts, Manifest, SourceTotals, load_manifest
+from dataprep.tables import Column, FittedTable
 from dataprep.visible import visible
+from dataprep.wording import counted
 
 PERCENTILES = (1, 10, 50, 90, 99)
 
@@ -122,8 +123,8 @@ def as_json(stats: Stats) -> dict[str, Any]:
 def render_stats(stats: Stats) -> RenderableType:
     """Tables for a person: sources, lengths, ledger."""
     head = (
-        f"{visible(stats.name)}: {stats.shards:,} shards, {stats.rows:,} rows of {stats.row_length:,} tokens, "
-        f"{stats.padding:,} tokens of padding ({stats.padding_share:.3%})"
+        f"{visible(stats.name)}: {counted(stats.shards, 'shard')}, {counted(stats.rows, 'row')} "
+        f"of {stats.row_length:,} tokens, {counted(stats.padding, 'token')} of padding ({stats.padding_share:.3%})"
     )
     if stats.total.truncated:
         head += f", {stats.total.truncated:,} tokens cut away"
@@ -202,22 +203,20 @@ def _lines(stats: Stats) -> Iterator[tuple[str, SourceStats]]:
     yield "total", stats.total
 
 
-def _table(title: str, labels: tuple[str, ...], numbers: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for label in labels:
-        table.add_column(label, overflow="fold")
-    for number in numbers:
-        table.add_column(number, justify="right")
-    return table
-
-
-def _source_table(stats: Stats) -> Table:
-    table = _table(
-        "Sources", ("source",), ("documents", "tokens", "rows", "text bytes", "tokens / 1000 B", "B / token")
+def _source_table(stats: Stats) -> FittedTable:
+    # Tokens by bytes say again what bytes by tokens say, and rows what tokens say.
+    columns = (
+        Column("source"),
+        Column("documents", number=True),
+        Column("tokens", number=True),
+        Column("rows", number=True, spare=2),
+        Column("text bytes", number=True),
+        Column("tokens / 1000 B", number=True, spare=3),
+        Column("B / token", number=True, spare=1),
     )
-    for name, line in _lines(stats):
-        table.add_row(
-            Text(visible(name)),
+    rows = [
+        (
+            name,
             f"{line.documents:,}",
             f"{line.tokens:,}",
             f"{line.rows:,.1f}",
@@ -225,24 +224,29 @@ def _source_table(stats: Stats) -> Table:
             f"{line.tokens_per_1000_bytes:.1f}",
             f"{line.bytes_per_token:.2f}",
         )
-    return table
+        for name, line in _lines(stats)
+    ]
+    return FittedTable(columns, rows, "Sources")
 
 
-def _length_table(stats: Stats) -> Table:
+def _length_table(stats: Stats) -> FittedTable:
     names = (*(f"p{percent}" for percent in PERCENTILES), "max")
-    table = _table("Document length in tokens", ("source",), names)
-    for name, line in _lines(stats):
-        table.add_row(Text(visible(name)), *(f"{line.lengths[column]:,}" if line.lengths else "-" for column in names))
-    return table
+    spare = {"p1": 2, "p10": 1, "p99": 3}
+    columns = (Column("source"), *(Column(name, number=True, spare=spare.get(name, 0)) for name in names))
+    rows = [
+        (name, *(f"{line.lengths[column]:,}" if line.lengths else "-" for column in names))
+        for name, line in _lines(stats)
+    ]
+    return FittedTable(columns, rows, "Document length in tokens")
 
 
-def _ledger_table(stats: Stats) -> Table:
-    table = _table("Ledger", ("stage", "source", "fate"), ("records",))
+def _ledger_table(stats: Stats) -> FittedTable:
+    rows = []
     for stage, by_source in stats.ledger.items():
         for source, counts in by_source.items():
             fates = {"in": counts.in_, "kept": counts.kept}
             fates |= {f"dropped {reason}": count for reason, count in counts.dropped.items()}
             fates |= {f"quarantined {reason}": count for reason, count in counts.quarantined.items()}
-            for fate, count in fates.items():
-                table.add_row(Text(stage), Text(visible(source)), Text(visible(fate)), f"{count:,}")
-    return table
+            rows += [(stage, source, fate, f"{count:,}") for fate, count in fates.items()]
+    columns = (Column("stage"), Column("source"), Column("fate"), Column("records", number=True))
+    return FittedTable(columns, rows, "Ledger")

@@ -60,7 +60,8 @@ def choose_special_tokens(
             _refuse_unknown(key, name, special, where)
     # Many folders name their eos as padding too, which is no padding of their own.
     own_pad = own.pad if own.pad not in (eos, config.bos) else None
-    tokens = SpecialTokens(eos, config.bos, config.pad or _own_pad(value, own_pad, known, special, where))
+    free = [name for name in special if name not in (eos, config.bos)]
+    tokens = SpecialTokens(eos, config.bos, config.pad or _own_pad(value, own_pad, known, free, where))
     for key, name in (("eos", tokens.eos), ("bos", tokens.bos)):
         if tokens.pad == name:
             what = f"tokenizer.pad and tokenizer.{key} are both {name!r}, but padding must be told from text by its id"
@@ -119,7 +120,7 @@ def _own_pad(value: dict[str, Any], own_pad: str | None, known: set[str], specia
     candidates = [own_pad, padding.get("pad_token"), *PAD_NAMES]
     found = next((name for name in candidates if name in known), None)
     if found is None:
-        mend = f"{ADD_PAD}, or set tokenizer.pad to one of {_listing(special)}"
+        mend = f"{ADD_PAD}, or set tokenizer.pad to one of {_listing(special)}" if special else ADD_PAD
         raise ConfigError("the tokenizer has no padding token", where=where, mend=mend)
     return str(found)
 

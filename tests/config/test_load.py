@@ -113,6 +113,14 @@ ONE_FAULT = {
         TAIL + "steps:\n- normalise\n",
         "x.yaml:5:3: steps[0]: unknown step normalise, did you mean normalize?",
     ),
+    "setting indented too little": (
+        TAIL + "steps:\n- normalize:\n  keep_indentation: true\n",
+        "x.yaml:6:3: steps[0]: keep_indentation is a setting of normalize: indent it deeper, under normalize",
+    ),
+    "setting named like a step indented too little": (
+        TAIL + "steps:\n- exact_dedup:\n  normalize: whitespace\n",
+        "x.yaml:6:3: steps[0]: normalize is a setting of exact_dedup: indent it deeper, under exact_dedup",
+    ),
     "two steps in one": (
         TAIL + "steps:\n  - length: {min_words: 5}\n    normalize:\n",
         "x.yaml:5:5: steps[0]: must hold exactly one step, found length, normalize; begin each step with its own '- '",

@@ -62,6 +62,30 @@ def test_what_does_not_load_does_not_fit(more: dict[str, Any]) -> None:
     assert problems({**BASE, **more}) != []
 
 
+@pytest.mark.parametrize(
+    ("more", "place", "word"),
+    [
+        ({"inputs": [{"path": "a", "fromat": "csv"}]}, ["inputs", 0], "fromat"),
+        ({"inputs": [{"path": "a", "format": "cvs"}]}, ["inputs", 0, "format"], "cvs"),
+        ({"inputs": [{"path": ["a", 3]}]}, ["inputs", 0, "path", 1], "3"),
+        ({"inputs": "a"}, ["inputs"], "array"),
+        ({"steps": ["normalize", "lenght"]}, ["steps", 1], "lenght"),
+        ({"steps": ["normalize", {"lenght": {}}]}, ["steps", 1], "lenght"),
+        ({"steps": ["normalize", {"length": {"min_wrds": 5}}]}, ["steps", 1, "length"], "min_wrds"),
+        ({"steps": [{"normalize": 5}]}, ["steps", 0, "normalize"], "5"),
+        ({"steps": [{"regex": {"drop": ["a", 3]}}]}, ["steps", 0, "regex", "drop", 1], "3"),
+        ({"steps": [{"normalize": {"only": {"sorce": ["a"]}}}]}, ["steps", 0, "normalize", "only"], "sorce"),
+        ({"tokenizer": {"train": {"vocb_size": 300}}}, ["tokenizer", "train"], "vocb_size"),
+        ({"run": {"workers": "many"}}, ["run", "workers"], "many"),
+    ],
+)
+def test_a_validator_points_at_the_very_key(more: dict[str, Any], place: list[str | int], word: str) -> None:
+    errors = list(jsonschema.Draft202012Validator(pipeline_schema()).iter_errors({**BASE, **more}))
+    assert {tuple(error.absolute_path) for error in errors} == {tuple(place)}
+    best = jsonschema.exceptions.best_match(errors)
+    assert word in best.message
+
+
 def test_every_setting_and_step_is_described() -> None:
     schema = pipeline_schema()
     for name, model in [("Pipeline", schema), *schema["$defs"].items()]:

@@ -22,7 +22,7 @@ SETTING = re.compile(r"^ *(?:# )? *(?:- )?([a-z_]+):(?= |$)", re.MULTILINE)
 def test_the_starter_loads_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(starter_text(), encoding="utf-8")
-    assert load(path, (), {}).pipeline.name == "starter"
+    assert load(path, (), {}).pipeline.name == "p"
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -37,7 +37,19 @@ def test_the_starter_names_every_step() -> None:
 def test_steps_in_comments_load_when_uncommented(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(starter_text().replace("  # - ", "  - "), encoding="utf-8")
-    assert [step.name for step in load(path, (), {}).pipeline.steps] == list(STEP_TYPES)
+    names = [step.name for step in load(path, (), {}).pipeline.steps]
+    assert list(dict.fromkeys(names)) == list(STEP_TYPES)
+
+
+def test_a_tokenizer_of_ones_own_loads_when_uncommented(tmp_path: Path) -> None:
+    text = re.sub(r"^  train:\n(    .*\n)+", "", starter_text(), flags=re.MULTILINE)
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        re.sub(r"^  # (?=(path|add_special_tokens|pad): )", "  ", text, flags=re.MULTILINE), encoding="utf-8"
+    )
+    tokenizer = load(path, (), {}).pipeline.tokenizer
+    assert (tokenizer.path, tokenizer.train) == (tmp_path / "tokenizer.json", None)
+    assert (tokenizer.add_special_tokens, tokenizer.pad) == (("<|pad|>",), "<|pad|>")
 
 
 def test_the_starter_names_no_setting_that_does_not_exist() -> None:
@@ -52,5 +64,5 @@ def test_defaults_in_comments_still_load_when_uncommented(tmp_path: Path) -> Non
     path.write_text(text, encoding="utf-8")
     assert "\nrun:\n  executor: local" in text
     loaded = load(path, (), {}).pipeline
-    (tmp_path / "q.yaml").write_text(starter_text(), encoding="utf-8")
-    assert loaded == load(tmp_path / "q.yaml", (), {}).pipeline
+    path.write_text(starter_text(), encoding="utf-8")
+    assert loaded == load(path, (), {}).pipeline

@@ -170,6 +170,34 @@ def test_bad_records_are_reported_as_a_share(tmp_path: Path) -> None:
     assert (source.documents, source.bad) == (3, 0.25)
 
 
+def test_bad_records_are_explained_with_the_mend(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["fine"] * 3))
+    (tmp_path / "b.jsonl").write_bytes(b'{"id": 1, "content": "c"}\n' * 3 + b"{broken\n")
+    found = plan(tmp_path, [{"path": "a.jsonl"}, {"path": "b.jsonl"}])
+    assert [note for note in found.notes if "text_missing" in note or "a:" in note] == [
+        "b: text_missing in 3 of 4 records (75%), such as b.jsonl#0: the record has no field text; it has id, content; "
+        "set inputs[1].text to the field that holds the text"
+    ]
+
+
+def test_a_limit_says_that_sizes_are_of_whole_files(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["fine"] * 30))
+    said = "size is that of whole files; of each input 1 record at most are read"
+    assert said in plan(tmp_path, [{"path": "a.jsonl"}], limit=1).notes
+    assert said not in plan(tmp_path, [{"path": "a.jsonl"}]).notes
+
+
+@pytest.mark.parametrize("width", [200, 80, 60, 40])
+def test_no_terminal_is_too_narrow_for_a_whole_number(tmp_path: Path, width: int) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["x" * 99] * 30))
+    found = plan(tmp_path, [{"path": "a.jsonl", "source": "a-source-with-quite-a-long-name"}])
+    console = Console(width=width, record=True)
+    console.print(render_estimate(found))
+    shown = console.export_text()
+    assert "…" not in shown
+    assert [word for word in ("3.4 kB", "docs", "30", "100.0%", "kept") if word not in shown] == []
+
+
 def test_a_gzip_cut_short_is_estimated_from_what_is_left(tmp_path: Path) -> None:
     whole = gzip.compress(jsonl(texts(200)))
     (tmp_path / "a.jsonl.gz").write_bytes(whole[: len(whole) * 7 // 10])
@@ -220,7 +248,7 @@ def test_it_is_shown_as_a_table_and_as_plain_json(tmp_path: Path) -> None:
     console = Console(width=160, record=True)
     console.print(render_estimate(found))
     shown = console.export_text()
-    for part in ("letters", "1 tasks to prepare, 2 workers", "3,000 tokens", "30 rows of 100", "3 shards", "work"):
+    for part in ("letters", "1 task to prepare, 2 workers", "3,000 tokens", "30 rows of 100", "3 shards", "work"):
         assert part in shown
     value = json.loads(json.dumps(as_json(found)))
     assert (value["tokens"], value["sources"][0]["source"], value["workers"]) == (3000, "letters", 2)

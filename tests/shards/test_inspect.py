@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console, RenderableType
@@ -14,14 +16,17 @@ from dataprep.shards.inspect import (
     DocumentView,
     LostRecord,
     Piece,
+    as_json_lines,
     dropped,
     inspect_document,
     inspect_row,
     render_documents,
     render_dropped,
+    render_lost,
     render_row,
 )
 from dataprep.shards.layouts import LayoutName
+from dataprep.shards.lost import lost_tables
 
 
 def shown(renderable: RenderableType, *, terminal: bool = False) -> str:
@@ -141,6 +146,7 @@ def test_all_lost_records_are_listed_with_their_reasons(pristine: Path) -> None:
     ]
     assert records[2].detail == "at 3"
     assert "[bold]too short" in shown(render_dropped(records))
+    assert "equals a" in shown(render_dropped(records))
 
 
 @pytest.mark.parametrize(
@@ -148,6 +154,59 @@ def test_all_lost_records_are_listed_with_their_reasons(pristine: Path) -> None:
 )
 def test_a_reason_picks_itself_and_its_family(pristine: Path, reason: str, ids: list[str]) -> None:
     assert [record.doc_id for record in dropped(pristine, reason)] == ids
+
+
+def test_a_reason_that_no_record_has_is_refused_with_those_there_are(pristine: Path) -> None:
+    known = "reasons are: exact_dedup, invalid_json, length.chars"
+    with pytest.raises(ConfigError, match=f"'nope'; {known}"):
+        render_lost(lost_tables(pristine), "nope", 20)
+    with pytest.raises(ConfigError, match=rf"did you mean length\? {known}"):
+        render_lost(lost_tables(pristine), "lenght", 20)
+    with pytest.raises(ConfigError, match=r"did you mean length"):
+        list(as_json_lines(lost_tables(pristine), "leng", None))
+
+
+def test_a_table_that_is_cut_says_of_how_many_and_how_to_see_all(pristine: Path) -> None:
+    assert "2 of 3 shown, --limit 3 shows all" in shown(render_lost(lost_tables(pristine), None, 2))
+    assert "shows all" not in shown(render_lost(lost_tables(pristine), None, 3))
+    assert "shows all" not in shown(render_lost(lost_tables(pristine), "length", 1))
+
+
+def test_lost_records_are_one_json_object_a_line(pristine: Path) -> None:
+    lines = [json.loads(line) for line in as_json_lines(lost_tables(pristine), None, None)]
+    assert [(line["fate"], line["reason"], line["matched_doc"]) for line in lines] == [
+        ("dropped", "length.chars", None),
+        ("dropped", "exact_dedup", "a"),
+        ("quarantined", "invalid_json", None),
+    ]
+    assert len(list(as_json_lines(lost_tables(pristine), None, 2))) == 2
+
+
+def test_an_unfinished_set_lists_what_its_tables_hold(shard_set: Path) -> None:
+    (shard_set / "manifest.json").unlink()
+    (shard_set / "dropped" / ".1.parquet.77.tmp").write_bytes(b"half")
+    tables = lost_tables(shard_set)
+    assert not tables.finished
+    assert [(path.name, fate) for path, fate in tables.tables] == [
+        ("0.parquet", "dropped"),
+        ("0.parquet", "quarantined"),
+    ]
+    assert [record.doc_id for record in dropped(shard_set)] == ["p", "q", None]
+
+
+def test_a_set_that_lost_nothing_says_so(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    assert shown(render_lost(lost_tables(tmp_path), None, 20)).strip() == "nothing was dropped or quarantined"
+    with pytest.raises(ConfigError, match="nothing was dropped or quarantined; leave out --reason"):
+        render_lost(lost_tables(tmp_path), "length", 20)
+
+
+def test_a_row_of_an_empty_set_is_no_range_of_minus_one(
+    shard_set: Path, change_manifest: Callable[[Callable[[dict[str, Any]], object]], None]
+) -> None:
+    change_manifest(lambda content: content["totals"].update(rows=0))
+    with pytest.raises(ConfigError, match="the set holds no rows"):
+        inspect_row(shard_set, 0)
 
 
 @pytest.mark.parametrize(("limit", "count"), [(0, 0), (2, 2), (None, 3)])

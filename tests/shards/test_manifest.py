@@ -43,7 +43,8 @@ def test_the_hash_does_not_depend_on_the_order_of_keys(pristine: Path) -> None:
     assert manifest_hash(dict(reversed(content.items()))) == content["hash"]
 
 
-def test_a_directory_without_manifest_is_unfinished(tmp_path: Path) -> None:
+def test_a_directory_a_run_has_begun_without_manifest_is_unfinished(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
     with pytest.raises(ConfigError, match=r"unfinished shard set: no manifest\.json; run the pipeline again"):
         load_manifest(tmp_path)
 

@@ -6,9 +6,11 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -40,6 +42,19 @@ def test_the_result_is_json_and_tables_that_name_every_source_and_reason(pristin
     shown = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
     for word in ("en", "zh", "total", "dropped exact_dedup", "quarantined invalid_json", "p99"):
         assert word in shown
+
+
+@pytest.mark.parametrize("width", [160, 80, 60, 40, 20])
+def test_no_terminal_is_too_narrow_for_a_whole_number(pristine: Path, width: int) -> None:
+    stats = collect(pristine)
+    big = replace(stats.total, documents=123_456_789, tokens=987_654_321_000, text_bytes=1_234_567_890_123)
+    wide = replace(stats, total=big, sources={"a-source-with-quite-a-long-name": big, "zh": stats.sources["zh"]})
+    console = Console(file=io.StringIO(), width=width)
+    console.print(render_stats(wide))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]  # the StringIO above
+    assert "…" not in shown
+    words = ("123,456,789", "987,654,321,000", "1,234,567,890,123", "documents", "records", "p50", "Sources")
+    assert [word for word in words if word not in shown] == []
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=60))

@@ -22,7 +22,7 @@ from dataprep.shards.layouts import LayoutName
 from dataprep.shards.manifest import manifest_hash
 from dataprep.shards.mindrecord import write_shard
 from dataprep.shards.records import read_rows
-from dataprep.shards.verify import render_findings, verify
+from dataprep.shards.verify import checked_text, render_findings, verify
 from dataprep.storage import hash_file
 
 Change = Callable[[Callable[[dict[str, Any]], object]], None]
@@ -33,11 +33,47 @@ INDEX = "documents/tiny-00000-of-00002.parquet"
 def test_an_intact_set_has_no_findings(pristine: Path) -> None:
     assert verify(pristine) == []
     assert verify(pristine, quick=True) == []
-    assert str(render_findings([])) == "No damage found."
 
 
-def test_an_unfinished_set_is_an_error_not_a_finding(tmp_path: Path) -> None:
+def test_what_was_checked_is_told(pristine: Path) -> None:
+    assert str(render_findings([], lambda: checked_text(pristine, rows=4))) == (
+        "No damage found: 2 shards, all hashes, 4 of 6 rows and 5 of 5 documents decoded."
+    )
+    assert checked_text(pristine, quick=True) == "2 shards, all sizes and row counts; no hashes, nothing decoded"
+    assert (
+        checked_text(pristine, rows=0, documents=0) == "2 shards, all hashes, 0 of 6 rows and 0 of 5 documents decoded"
+    )
+
+
+def test_a_set_of_no_rows_says_so(shard_set: Path, change_manifest: Change) -> None:
+    change_manifest(lambda content: (content["totals"].update(rows=0, documents=0), content.update(shards=[])))
+    assert checked_text(shard_set) == "the set holds no rows, all hashes"
+
+
+@pytest.mark.parametrize("trace", ["documents", "dropped", "quarantine", ".scratch"])
+def test_an_unfinished_set_is_an_error_not_a_finding(tmp_path: Path, trace: str) -> None:
+    (tmp_path / trace).mkdir()
+    with pytest.raises(ConfigError, match=r"unfinished shard set: no manifest\.json; run the pipeline again"):
+        verify(tmp_path)
+
+
+def test_a_shard_without_a_manifest_is_unfinished(tmp_path: Path) -> None:
+    (tmp_path / "x-00000-of-00001.mindrecord").touch()
     with pytest.raises(ConfigError, match="unfinished"):
+        verify(tmp_path)
+
+
+def test_a_folder_that_never_was_a_shard_set_is_not_called_unfinished(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"not a shard set: no manifest\.json; give the output\.path"):
+        verify(tmp_path)
+    with pytest.raises(ConfigError, match="gone: no such folder; check the path"):
+        verify(tmp_path / "gone")
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="is a file, not the folder"):
+        verify(tmp_path / "file")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "manifest.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"not a shard set.*did you mean .*/inner\?"):
         verify(tmp_path)
 
 

@@ -167,9 +167,10 @@ def test_a_missing_eos_lists_the_special_tokens_there_are() -> None:
 
 def test_a_missing_pad_says_how_to_add_one() -> None:
     assert refusal(byte_level([], [added(256, "<|endoftext|>")])) == (
-        f"vocab/tokenizer.json: the tokenizer has no padding token; {ADD_PAD}, "
-        "or set tokenizer.pad to one of '<|endoftext|>'"
+        f"vocab/tokenizer.json: the tokenizer has no padding token; {ADD_PAD}"
     )
+    others = [added(256, "<|endoftext|>"), added(257, "<|begin|>"), added(258, "<|free|>")]
+    assert refusal(byte_level([], others), bos="<|begin|>").endswith("or set tokenizer.pad to one of '<|free|>'")
 
 
 @pytest.mark.parametrize(("key", "name"), [("eos", "<|endoftext|>"), ("bos", "<s>")])
