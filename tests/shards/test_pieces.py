@@ -30,7 +30,13 @@ Document = tuple[int, int, list[int], list[int]]
 
 def facts(method: str, overlong: str, row_length: int = 9) -> PackFacts:
     return PackFacts(
-        seq_length=row_length - 1, row_length=row_length, method=method, overlong=overlong, layout="compact", fim=None
+        seq_length=row_length - 1,
+        row_length=row_length,
+        method=method,
+        overlong=overlong,
+        layout="compact",
+        columns=(),
+        fim=None,
     )
 
 

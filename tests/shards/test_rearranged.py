@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from dataprep.shards.documents import SCHEMA, write_documents
 from dataprep.shards.inspect import inspect_document
 from dataprep.shards.layout import page_and_header
-from dataprep.shards.manifest import manifest_hash
+from dataprep.shards.manifest import column_facts, manifest_hash
 from dataprep.shards.mindrecord import write_shard
 from dataprep.shards.verify import unproved, verify
 from dataprep.storage import hash_file
@@ -111,7 +111,7 @@ class Changeable:
             "fingerprint": tokenizer_fingerprint(self.directory),
             "inexact": self.index["exact"].count(False),
         }
-        content["pack"] |= {**self.pack, "row_length": ROW}
+        content["pack"] |= {**self.pack, "row_length": ROW, "columns": column_facts("compact", ROW)}
         content["files"][0] |= {"bytes": tokenizer.stat().st_size, "xxh3": hash_file(tokenizer)}
 
 
