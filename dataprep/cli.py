@@ -242,7 +242,7 @@ def init(path: Path) -> None:
 
 @main.group()
 def tokenizer() -> None:
-    """Train a tokenizer without a run, look into one, or compare several on your texts.
+    """Train, inspect or compare tokenizers.
 
     A tokenizer is named by its PATH: a tokenizer.json, a Hugging Face folder, a SentencePiece .model, or a tiktoken
     file with its split pattern behind it, PATH:PATTERN.

@@ -83,7 +83,7 @@ def test_with_closed_output_no_file_of_a_run_takes_its_place(tmp_path: Path, wri
     done = shell(f"dataprep run {write_small(tmp_path)} <&- >&-")
     assert done.returncode == 4
     assert done.stderr.splitlines()[-1].startswith("error: standard output: cannot be written")
-    assert shell(f"dataprep verify {tmp_path}/out").stdout == "No damage found.\n"
+    assert shell(f"dataprep verify {tmp_path}/out").stdout.startswith("No damage found: ")
 
 
 def test_characters_that_the_encoding_lacks_show_as_escapes(reference: Path) -> None:

@@ -147,7 +147,7 @@ def swap_first_two_of_a_kind(values: list[Any]) -> list[Any]:
     ("name", "column"),
     [
         *((name, "rows") for name in SETTINGS),
-        *((name, "offsets") for name in SETTINGS if name != "none truncated"),
+        *((name, "offsets") for name in SETTINGS if not name.startswith("none")),
         *((name, "truncated") for name in TRUNCATED),
         ("fim", "fim"),
     ],

@@ -100,7 +100,8 @@ def test_empty_documents_are_accounted_for_like_any_other(tmp_path: Path, datapr
     manifest = dataprep.run(plain_pipeline(tmp_path, ['{"text": ""}', '{"text": ""}'], "[exact_dedup]"))
     assert manifest["ledger"]["dedup"]["en"]["dropped"] == {"exact_dedup.duplicate": 1}
     # One EOS, and seq_length + 1 tokens a row.
-    assert manifest["totals"] == {"documents": 1, "tokens": 1, "padding": 8, "rows": 1, "text_bytes": 0}
+    counts = {"documents": 1, "tokens": 1, "padding": 8, "rows": 1}
+    assert manifest["totals"] == {**counts, "text_bytes": 0, "fim_documents": 0, "truncated": 0}
 
 
 def test_a_run_that_keeps_nothing_finishes_with_an_empty_set_that_says_why(tmp_path: Path, dataprep: Any) -> None:
@@ -117,7 +118,7 @@ def test_asking_to_fail_on_bad_records_also_refuses_those_an_earlier_run_set_asi
     (tmp_path / "out" / "manifest.json").unlink()
     code, message = dataprep.fail(pipeline, "--set", "run.on_bad_record=fail")
     assert code == 3
-    assert "1 of 2 records are bad and run.on_bad_record is fail" in message
+    assert "1 of 2 records is bad and run.on_bad_record is fail" in message
 
 
 def test_finishing_touches_no_file_of_the_users_in_the_output_folder(tmp_path: Path, dataprep: Any) -> None:

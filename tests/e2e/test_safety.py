@@ -132,7 +132,7 @@ def test_faults_of_several_keys_are_told_at_once_with_their_places(tmp_path: Pat
     write_lines(tmp_path / "a.jsonl")
     done = subprocess.run(dataprep.line(pipeline, "--dry-run"), capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"{pipeline}:5:17: output.path: {tmp_path / 'a.jsonl'} is a file, not a folder" in done.stderr
+    assert f"{pipeline}:5:10: output.path: {tmp_path / 'a.jsonl'} is a file, not a folder" in done.stderr
     assert f"{pipeline}:4:9: steps[0].blocklist: {tmp_path / 'nope.txt'}: no such file" in done.stderr
 
 

@@ -49,7 +49,7 @@ def test_a_run_with_a_published_folder_is_verified_and_resumes_until_a_file_of_i
     manifest = dataprep.run(pipeline)
     facts = manifest["tokenizer"]
     assert (facts["eos"]["token"], facts["bos"]["token"], facts["pad"]["token"]) == ("</s>", "<s>", "<pad>")
-    assert (facts["vocab_size"], facts["inexact"] > 0) == (352, True)
+    assert (facts["vocab_size"], facts["inexact"]) == (352, 0)
     assert facts["used_vocab_size"] <= 330
     assert verify(tmp_path / "out") == []
     assert any(piece.text.startswith("<s>") for piece in inspect_row(tmp_path / "out", 0).pieces)
