@@ -101,7 +101,10 @@ def _replay(folder: Path, tokenizer: Path) -> dict[str, float]:
     task = _emit_task(folder, tokenizer)
     with patch.object(Encoder, "encode", timed):
         record = task.execute(folder / "replay" / "ledger")
-    return {"cpu_seconds": record.run["cpu_seconds"] - tokenizing, "tokens": record.facts["tokens"]}
+    return {
+        "cpu_seconds": record.run["cpu_seconds"] - tokenizing,
+        "tokens": sum(source["tokens"] for source in record.facts["sources"].values()),
+    }
 
 
 def _emit_task(folder: Path, tokenizer: Path) -> Any:
@@ -138,6 +141,7 @@ def _emit_task(folder: Path, tokenizer: Path) -> Any:
         steps=(),
         tokenizer_json=folder / "shards" / "tokenizer.json",
         special=SpecialTokens(config.eos, config.bos, PAD),
+        allow_special=False,
         engine=EngineUse(REFERENCE, CHECK_EVERY, Trust(replay / "distrusted", "")),
         pack=PACK,
         layout=page_and_header(PACK.seq_length + 1, size // PACK.seq_length + 1),
