@@ -66,7 +66,8 @@ def unproved(directory: Path) -> list[str]:
     notes = []
     if manifest.tokenizer.inexact:
         notes.append(
-            f"texts of {manifest.tokenizer.inexact:,} documents are not compared: the tokenizer changes what it reads"
+            f"texts of {counted(manifest.tokenizer.inexact, 'document')} are not compared: "
+            "the tokenizer changes what it reads"
         )
     if manifest.totals.truncated:
         notes.append(

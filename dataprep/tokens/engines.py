@@ -15,6 +15,7 @@ import xxhash
 from dataprep.tokens.encoding import TokenBatch
 from dataprep.tokens.spelling import Spelling
 from dataprep.tokens.tokenizer import Tokenizer
+from dataprep.wording import counted
 
 REFERENCE = "hf"
 FASTOKENS = "fastokens"
@@ -32,7 +33,7 @@ class EngineDiffers(Exception):
     """The fast engine gave other ids than the reference; `texts` are xxh3-128 (hex) of the texts, sorted."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        super().__init__(f"other ids than the reference for {len(texts)} texts, the first {texts[0]}")
+        super().__init__(f"other ids than the reference for {counted(len(texts), 'text')}, the first {texts[0]}")
         self.texts = tuple(texts)
 
 

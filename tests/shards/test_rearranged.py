@@ -185,7 +185,7 @@ def test_a_tokenizer_that_loses_text_between_parts_proves_the_other_documents_st
     made.index["exact"] = [False, True, True]
     swap_parts(made)
     assert found(made) == []
-    assert unproved(made.directory)[0] == ("texts of 1 documents are not compared: the tokenizer changes what it reads")
+    assert unproved(made.directory)[0] == ("texts of 1 document are not compared: the tokenizer changes what it reads")
     made.rows[1][0] = made.rows[1][1]
     assert found(made) == ["document 'no': decodes to another text than the one it was made from"]
 
