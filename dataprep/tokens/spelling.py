@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,16 +49,19 @@ def spelling_of(tokenizer: dict[str, Any]) -> Spelling | None:
     if not _is_byte_level(tokenizer["pre_tokenizer"]):
         return None
     added = {token["id"]: b"" if token["special"] else token["content"].encode() for token in tokenizer["added_tokens"]}
-    byte_of = _byte_alphabet()
-    pieces = {token: _piece(name, byte_of) for name, token in vocabulary.items()} | added
+    pieces = dict(zip(vocabulary.values(), _spelled(vocabulary), strict=True)) | added
     ordered = [pieces.get(token, b"") for token in range(max(pieces, default=-1) + 1)]
     offsets = np.zeros(len(ordered) + 1, np.int64)
     np.cumsum([len(piece) for piece in ordered], out=offsets[1:])
     return Spelling(np.frombuffer(b"".join(ordered), np.uint8).copy(), offsets, composes)
 
 
-def _piece(name: str, byte_of: dict[str, int]) -> bytes:
-    return bytes(byte_of[character] for character in name) if byte_of.keys() >= set(name) else b""
+def _spelled(names: Iterable[str]) -> Iterator[bytes]:
+    """The bytes each name stands for; none for a name with a character that stands for no byte."""
+    byte_of = {ord(letter): byte for letter, byte in _letters_of_bytes()}
+    letters = set(map(chr, byte_of))
+    for name in names:
+        yield name.translate(byte_of).encode("latin-1") if letters.issuperset(name) else b""
 
 
 def _is_byte_level(pre_tokenizer: dict[str, Any] | None) -> bool:
@@ -74,12 +77,8 @@ def _keeps_bytes(part: dict[str, Any]) -> bool:
     return part.get("add_prefix_space", False) is False and part.get("behavior", "Isolated") != "Removed"
 
 
-def _byte_alphabet() -> dict[str, int]:
-    """The byte each character of a byte-level vocabulary stands for (GPT-2, Radford et al. 2019)."""
-    return dict(_letters_of_bytes())
-
-
 def _letters_of_bytes() -> Iterator[tuple[str, int]]:
+    """Each character of a byte-level vocabulary and the byte it stands for (GPT-2, Radford et al. 2019)."""
     # Bytes that print stand for themselves, the others take the code points behind U+00FF in order.
     spare = 0x100
     for byte in range(0x100):

@@ -36,15 +36,13 @@ class FimIds:
 class Tokenizer:
     """One tokenizer as a run uses it.
 
-    `json` is the exact tokenizer.json to publish beside the shards; `fingerprint` (xxh3-128 hex) hashes all that
-    changes ids; `vocab_size` is the largest id + 1, added tokens included; `bos_id` None puts nothing before documents,
-    `fim` None rearranges none; `allow_special` makes special tokens spelled in texts tokens, all but those that mark
-    documents and their parts; `encoding_json` is the tokenizer.json in which just those tokens are special that stay
-    text.
+    `json` is the exact tokenizer.json to publish beside the shards; `vocab_size` is the largest id + 1, added tokens
+    included; `bos_id` None puts nothing before documents, `fim` None rearranges none; `allow_special` makes special
+    tokens spelled in texts tokens, all but those that mark documents and their parts; `encoding_json` is the
+    tokenizer.json in which just those tokens are special that stay text.
     """
 
     json: bytes = field(repr=False)
-    fingerprint: str
     vocab_size: int
     eos_id: int
     bos_id: int | None
@@ -66,6 +64,12 @@ class Tokenizer:
         return SpecialTokens(
             eos, bos, pad, None if self.fim is None else FimTokens(*map(self._name, astuple(self.fim)))
         )
+
+    @property
+    def fingerprint(self) -> str:
+        """xxh3-128 (hex) over all that changes ids; hashed anew at each call, a second for 150,000 tokens."""
+        ids = {"eos": self.eos_id, "bos": self.bos_id, "pad": self.pad_id}
+        return fingerprint(parse_tokenizer_json(self.json, "tokenizer.json"), ids, self.allow_special)
 
     @property
     def added_tokens(self) -> list[str]:
@@ -129,14 +133,12 @@ def open_settled(settled: bytes, names: SpecialTokens, allow_special: bool) -> T
     # The three that mark documents stay text: a text must not end, begin or pad a document.
     encoding_json = as_encoded(settled, set(special) - set(names.names()) if allow_special else ())
     backend = open_backend(encoding_json)
-    ids = {key: _id(backend, name) for key, name in (("eos", names.eos), ("bos", names.bos), ("pad", names.pad))}
     fim = None if names.fim is None else FimIds(*map(backend.token_to_id, astuple(names.fim)))
     return Tokenizer(
         json=settled,
-        fingerprint=fingerprint(value, ids, allow_special),
         vocab_size=max(backend.get_vocab(with_added_tokens=True).values()) + 1,
         eos_id=backend.token_to_id(names.eos),
-        bos_id=ids["bos"],
+        bos_id=None if names.bos is None else backend.token_to_id(names.bos),
         pad_id=backend.token_to_id(names.pad),
         fim=fim,
         allow_special=allow_special,
@@ -144,7 +146,3 @@ def open_settled(settled: bytes, names: SpecialTokens, allow_special: bool) -> T
         _backend=backend,
         _cutter=cutter_for(value),
     )
-
-
-def _id(backend: Backend, name: str | None) -> int | None:
-    return None if name is None else backend.token_to_id(name)

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import zstandard
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
@@ -40,8 +41,8 @@ def _decompress(data: bytes) -> bytes:
 def parse_tokenizer_json(text: bytes, where: str) -> dict[str, Any]:
     """Parse a tokenizer.json into its object; raises ConfigError when it is something else."""
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError) as error:
         raise ConfigError(f"not a tokenizer.json: {error}", where=where, mend=_MEND) from error
     if not isinstance(value, dict) or not isinstance(value.get("model"), dict):
         raise ConfigError("not a tokenizer.json: it has no model", where=where, mend=_MEND)
@@ -69,7 +70,7 @@ def as_encoded(text: bytes, control: Container[str]) -> bytes:
     """The settled tokenizer.json in which tokens of `control` are not special: spelled in texts, they are tokens."""
     if not control:
         return text
-    value = json.loads(text)
+    value = msgspec.json.decode(text)
     freed = [
         {**token, "special": token["special"] and token["content"] not in control} for token in value["added_tokens"]
     ]

@@ -1,7 +1,9 @@
 """Whole runs by the real command, and what of them is not tokenizing.
 
-A corpus goes through `dataprep run` with one worker: zst JSONL, normalize, length, non_text, exact_dedup, tokenize,
-pack, shards. CPU seconds are the tasks' own from the manifest: starting Python and planning are left out.
+A corpus, its texts over and over until they are large enough for what a worker needs to start (opening the tokenizers,
+the writer's first proof) to weigh little, goes through `dataprep run` with one worker: zst JSONL, normalize, length,
+non_text, exact_dedup, tokenize, pack, shards. Every copy of a text ends differently, so that none is dropped as a
+duplicate. CPU seconds are the tasks' own from the manifest: starting Python and planning are left out.
 
 `run prepare + dedup`: these two stages alone. `run whole`: prepare, dedup and emit; a ready tokenizer is used, and the
 sample that the tokenizer stage encodes to measure it is left out. `run all but tokenizing`: the emit task is executed
@@ -23,17 +25,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.bench.corpus import Corpus
+from tests.bench.corpus import Corpus, multiplied
 from tests.bench.figures import Figures
 from tests.bench.measure import ONE_THREAD, in_fresh_process
 
+_REPEATED_BYTES = 200 * 10**6
 PREPARED, BUT_TOKENIZING, WHOLE = "run prepare + dedup", "run all but tokenizing", "run whole"
 
 
 def whole_run(corpus: Corpus, tokenizer: Path, folder: Path) -> dict[str, Figures]:
-    """Run one corpus in an empty folder and return the three figures by name."""
+    """Run one corpus, repeated, in an empty folder and return the three figures by name."""
     pipeline = folder / "pipeline.yaml"
-    pipeline.write_text(json.dumps(_pipeline(corpus, tokenizer)), encoding="utf-8")
+    repeated = Corpus(corpus.name, multiplied([corpus], folder, _REPEATED_BYTES).path)
+    pipeline.write_text(json.dumps(_pipeline(repeated, tokenizer)), encoding="utf-8")
     subprocess.run(
         [sys.executable, "-m", "dataprep", "run", str(pipeline)],
         env={**os.environ, **ONE_THREAD},
@@ -45,7 +49,8 @@ def whole_run(corpus: Corpus, tokenizer: Path, folder: Path) -> dict[str, Figure
     stages = manifest["run"]["stages"]
     before = _figures(read, [stages["prepare"], stages["dedup"]])
     whole = _figures(read, [stages["prepare"], stages["dedup"], stages["emit"]])
-    replayed = in_fresh_process(__name__, {"folder": str(folder), "tokenizer": str(tokenizer)})
+    (engine,) = manifest["run"]["engine"]["shards"]
+    replayed = in_fresh_process(__name__, {"folder": str(folder), "tokenizer": str(tokenizer), "engine": engine})
     if replayed["tokens"] != manifest["totals"]["tokens"]:
         raise AssertionError("the replayed emit task made other tokens than the run")
     rest = replace(whole, cpu_seconds=before.cpu_seconds + replayed["cpu_seconds"])
@@ -77,7 +82,7 @@ def _figures(read: Sequence[dict[str, Any]], stages: Sequence[dict[str, Any]]) -
     )
 
 
-def _replay(folder: Path, tokenizer: Path) -> dict[str, float]:
+def _replay(folder: Path, tokenizer: Path, engine: str) -> dict[str, float]:
     """Execute the emit task over the run's parts: its CPU seconds outside `Encoder.encode`, and its tokens."""
     import pyarrow as pa
 
@@ -98,7 +103,7 @@ def _replay(folder: Path, tokenizer: Path) -> dict[str, float]:
         tokenizing += time.process_time() - start
         return encoded
 
-    task = _emit_task(folder, tokenizer)
+    task = _emit_task(folder, tokenizer, engine)
     with patch.object(Encoder, "encode", timed):
         record = task.execute(folder / "replay" / "ledger")
     return {
@@ -107,7 +112,7 @@ def _replay(folder: Path, tokenizer: Path) -> dict[str, float]:
     }
 
 
-def _emit_task(folder: Path, tokenizer: Path) -> Any:
+def _emit_task(folder: Path, tokenizer: Path, engine: str) -> Any:
     import pyarrow as pa
 
     from dataprep.batch import text_bytes
@@ -117,7 +122,6 @@ def _emit_task(folder: Path, tokenizer: Path) -> Any:
     from dataprep.runtime.task import Task
     from dataprep.runtime.trust import Trust
     from dataprep.shards.layout import page_and_header
-    from dataprep.tokens.engines import REFERENCE
     from dataprep.tokens.special import SpecialTokens
     from tests.bench.stages import CHECK_EVERY, PACK, PAD, SEED, tokenizer_config
 
@@ -142,7 +146,7 @@ def _emit_task(folder: Path, tokenizer: Path) -> Any:
         tokenizer_json=folder / "shards" / "tokenizer.json",
         special=SpecialTokens(config.eos, config.bos, PAD),
         allow_special=False,
-        engine=EngineUse(REFERENCE, CHECK_EVERY, Trust(replay / "distrusted", "")),
+        engine=EngineUse(engine, CHECK_EVERY, Trust(replay / "distrusted", "")),
         pack=PACK,
         layout=page_and_header(PACK.seq_length + 1, size // PACK.seq_length + 1),
         seed=SEED,
@@ -157,4 +161,4 @@ def _emit_task(folder: Path, tokenizer: Path) -> Any:
 
 if __name__ == "__main__":
     _request = json.loads(sys.argv[1])
-    print(json.dumps(_replay(Path(_request["folder"]), Path(_request["tokenizer"]))))
+    print(json.dumps(_replay(Path(_request["folder"]), Path(_request["tokenizer"]), _request["engine"])))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
 import pyarrow as pa
+import pyarrow.dataset
 
 import dataprep.kernels
 import dataprep.runtime.stages.emit
@@ -17,3 +20,8 @@ dataprep.kernels.warm()
 # 0.15 s of building that every worker would repeat.
 code_point_classes()
 unsure_of_form("NFC")
+# pyarrow imports pandas, if there is one, at its first conversion: half a second of every worker's time.
+pa.array([0])
+# What is loaded by now stays: collections in the workers need not walk it over and over, nor unshare its memory.
+gc.collect()
+gc.freeze()

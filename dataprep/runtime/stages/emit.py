@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -139,7 +139,7 @@ def _opened(path: Path, special: SpecialTokens, allow_special: bool) -> tuple[To
     with disk_errors(path):
         settled = path.read_bytes()
     tokenizer = open_settled(settled, special, allow_special)
-    return tokenizer, spelling_of(json.loads(tokenizer.encoding_json))
+    return tokenizer, spelling_of(msgspec.json.decode(tokenizer.encoding_json))
 
 
 # Opening takes seconds where the vocabulary is large.
