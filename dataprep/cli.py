@@ -108,14 +108,16 @@ def run(
         loaded = load(pipeline, settings)
         try:
             with interrupts.raised():
-                manifest = run_pipeline(loaded, report, force=force, limit=limit)
+                manifests = run_pipeline(loaded, report, force=force, limit=limit)
         except KeyboardInterrupt:
             from dataprep.runtime.events import RunFailed
 
             interrupts.last_words(lambda: "")
             report(RunFailed(_RESUME, interrupts.CODE))
             context.exit(interrupts.CODE)
-    print(f"{visible(os.path.normpath(loaded.pipeline.output.path))}: manifest {manifest.hash}", flush=True)
+    for manifest in manifests:
+        folder = loaded.pipeline.output.path / (manifest.split.name if manifest.split else "")
+        print(f"{visible(os.path.normpath(folder))}: manifest {manifest.hash}", flush=True)
 
 
 @main.command()

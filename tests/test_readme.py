@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from dataprep.batch import LABEL, SCHEMA
 from dataprep.cli import main
 from dataprep.config.load import load
+from dataprep.config.mix import MixConfig, SourceMix
 from dataprep.config.models import DedupConfig, OutputConfig, Pipeline, RunConfig
 from dataprep.config.steps import STEP_TYPES
 from dataprep.readers.formats import _COMPRESSIONS, _FORMATS
@@ -31,6 +32,7 @@ ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
 PAGES = [ENGLISH, CHINESE, *sorted((ROOT / "docs").glob("*.md"))]
 MODELS = [
     *(Pipeline, Input, DedupConfig, TokenizerConfig, TrainTokenizer, PackConfig, FimConfig, OutputConfig, RunConfig),
+    *(MixConfig, SourceMix),
     *STEP_TYPES.values(),
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -23,6 +23,7 @@ def hashed_config(pipeline: Pipeline, base: Path) -> dict[str, Any]:
         "inputs": sorted((_input(entry, base) for entry in pipeline.inputs), key=canonical_json),
         "steps": [{step.name: _plain(step.model_dump(by_alias=True), base)} for step in pipeline.steps],
         "dedup": pipeline.dedup.model_dump(mode="json"),
+        "mix": pipeline.mix.model_dump(mode="json"),
         "tokenizer": pipeline.tokenizer.shaping,
         "pack": pipeline.pack.model_dump(mode="json", by_alias=True),
         "output": pipeline.output.model_dump(mode="json", exclude={"path"}),

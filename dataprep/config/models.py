@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from typing import Annotated, Any, Literal
 
 from pydantic import ByteSize, Field, field_validator, model_validator
 
+from dataprep.config.mix import MixConfig
 from dataprep.config.steps import AnyStep
 from dataprep.dedup.keys import ExactDedup
 from dataprep.readers.inputs import Input
@@ -17,6 +19,10 @@ FORBIDDEN_IN_NAME = "\\/:*?\"<>|&';`"
 # File systems allow 255; a number, endings and the marks of an unfinished file are put around it.
 _MAX_NAME_BYTES = 180
 DEFAULT_SHARD_TOKENS = 50_000_000
+# A run keeps its tables in folders of these names beside the shards.
+RESERVED_FOLDERS = ("documents", "dropped", "quarantine")
+# Decimal shares such as 0.1 have no exact binary form.
+_SHARES_TOLERANCE = 1e-9
 
 
 def _tokens_unless_bytes(data: dict[str, Any]) -> int | None:
@@ -48,6 +54,22 @@ class OutputConfig(Frozen):
     dropped_text: Literal["excerpt", "full", "none"] = Field(
         "excerpt", description="How much text of each dropped document goes into dropped/*.parquet."
     )
+    splits: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
+        default_factory=dict,
+        description="Name to share of the documents, 1 in all: a shard set each, in a folder of that name.",
+    )
+
+    @field_validator("splits")
+    @classmethod
+    def _whole(cls, splits: dict[str, float]) -> dict[str, float]:
+        for name in splits:
+            if not re.fullmatch(r"[a-z][a-z0-9_]{0,31}", name):
+                raise ValueError(f"{name!r} cannot name a folder of shards: use small letters, digits and _")
+            if name in RESERVED_FOLDERS:
+                raise ValueError(f"{name!r} is the name of a folder of tables, choose another")
+        if splits and abs(sum(splits.values()) - 1) > _SHARES_TOLERANCE:
+            raise ValueError(f"shares add up to {sum(splits.values()):.6g}, not to 1")
+        return splits
 
     @model_validator(mode="after")
     def _one_target(self) -> OutputConfig:
@@ -98,6 +120,11 @@ class Pipeline(Frozen):
     )
     dedup: DedupConfig = Field(
         default_factory=dict, validate_default=True, description="What the duplicate search may use."
+    )
+    mix: MixConfig = Field(
+        default_factory=dict,
+        validate_default=True,
+        description="How much of each source is taken; default: all of it, once.",
     )
     tokenizer: TokenizerConfig = Field(description="The tokenizer and its document marks.")
     pack: PackConfig = Field(default_factory=dict, validate_default=True, description="How tokens become rows.")

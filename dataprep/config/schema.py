@@ -75,14 +75,15 @@ def keys_at(path: KeyPath) -> Sequence[str]:
     """The keys a pipeline file may hold at `path`; empty where it holds no mapping."""
     node: dict[str, Any] = _plain_schema()
     for part in path:
-        inner = [choice for choice in _choices(node) if "items" in choice or "properties" in choice]
-        found = [_step_into(choice, part) for choice in inner]
+        found = [_step_into(choice, part) for choice in _choices(node)]
         node = next((step for step in found if step is not None), {})
     return tuple(next((choice["properties"] for choice in _choices(node) if "properties" in choice), {}))
 
 
 def _step_into(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
-    entered = node.get("items") if isinstance(part, int) else node.get("properties", {}).get(part)
+    # Where any key may stand, such as the name of a source, all hold the same.
+    named = node.get("properties", {}).get(part, node.get("additionalProperties"))
+    entered = node.get("items") if isinstance(part, int) else named
     return entered if isinstance(entered, dict) else None
 
 

@@ -6,9 +6,9 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import xxhash
@@ -24,17 +24,25 @@ _FILES = (FILE_NAME, "inputs.parquet", "tokenizer.json")
 _PLACE = r"\d{5,}-of-\d{5,}"
 # Says that a run has taken the directory: what it is about to write or clear there is no stranger's.
 _MARKER = ".dataprep"
+# What the mark of a split's folder holds; any other mark is empty.
+_SPLIT = "split\n"
 # As storage.atomic_path names them: the final name and the writer's process id.
 _LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
 
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
-    """All paths of one run."""
+    """All paths of one run. With `splits`, shard sets lie in folders of these names below `output`, else in it."""
 
     work: Path
     output: Path
     name: str
+    splits: tuple[str, ...] = ()
+
+    @property
+    def sets(self) -> tuple[RunPaths, ...]:
+        """The paths of each shard set."""
+        return tuple(self.of_split(split) for split in self.splits) or (self,)
 
     @property
     def ledger(self) -> Path:
@@ -56,9 +64,24 @@ class RunPaths:
         """The file whose presence makes the shard set finished."""
         return self.output / FILE_NAME
 
+    def of_split(self, split: str) -> RunPaths:
+        """The paths of one split's shard set."""
+        return replace(self, output=self.output / split, splits=())
+
     def taken(self) -> bool:
         """Whether a run has been here, so that what it owns is its own work."""
         return (self.output / _MARKER).exists() or self.manifest.exists()
+
+    def former(self) -> list[RunPaths]:
+        """Shard sets that earlier runs with other splits, or with none, have begun or finished below `output`."""
+        folders = [path.parent for path in sorted(self.output.glob(f"*/{_MARKER}")) if path.read_text() == _SPLIT]
+        sets = [self.of_split(folder.name) for folder in folders if folder.name not in self.splits]
+        # A run with splits leaves its mark here and nothing else.
+        root = replace(self, splits=())
+        begun = any(self.output.glob("*.mindrecord")) or any(
+            (self.output / name).exists() for name in (*_TABLES, *_FILES)
+        )
+        return [root, *sets] if self.splits and begun else sets
 
     def part_stem(self, task_id: str) -> Path:
         """Stem of the part files of one prepare task."""
@@ -100,15 +123,16 @@ def file_stem(key: str) -> str:
 
 @contextmanager
 def locked(paths: RunPaths) -> Iterator[None]:
-    """Create both directories and hold them for this process alone; the locks die with it."""
+    """Create the directories and hold them for this process alone; the locks die with it."""
+    marks = {paths.work: "", paths.output: ""} | {paths.of_split(split).output: _SPLIT for split in paths.splits}
     descriptors = []
     try:
-        for directory in dict.fromkeys((paths.work, paths.output)):
+        for directory, mark in marks.items():
             with disk_errors(directory):
                 directory.mkdir(parents=True, exist_ok=True)
                 descriptors.append(os.open(directory, os.O_RDONLY))
                 _lock(descriptors[-1], directory)
-                (directory / _MARKER).touch()
+                (directory / _MARKER).write_text(mark)
         yield
     finally:
         for descriptor in descriptors:
@@ -126,25 +150,28 @@ def _lock(descriptor: int, directory: Path) -> None:
 
 def owned_by(paths: RunPaths) -> Callable[[str], bool]:
     """A function that tells of a path without links (`os.path.realpath`) whether a run writes it, or clears it away."""
-    output, work = (os.path.realpath(directory) for directory in (paths.output, paths.work))
-    files = {f"{output}/{name}" for name in (*_FILES, _MARKER)} | {f"{work}/{_MARKER}"}
-    folders = (f"{output}/{paths.scratch.name}/", *(f"{work}/{name}/" for name in _WORK))
-    tables = {f"{output}/{name}" for name in _TABLES}
+    work = os.path.realpath(paths.work)
+    outputs = {os.path.realpath(each.output) for each in (paths, *paths.sets)}
+    files = {f"{output}/{name}" for output in outputs for name in (*_FILES, _MARKER)} | {f"{work}/{_MARKER}"}
+    scratch = [f"{output}/{paths.scratch.name}/" for output in sorted(outputs)]
+    folders = (*scratch, *(f"{work}/{name}/" for name in _WORK))
+    tables = {f"{output}/{name}" for output in outputs for name in _TABLES}
     shard, table = _shard_name(paths.name), _table_name(paths.name)
 
     def owns(path: str) -> bool:
         folder, _, name = path.rpartition("/")
         if path in files or path.startswith(folders):
             return True
-        return bool((folder == output and shard.fullmatch(name)) or (folder in tables and table.fullmatch(name)))
+        return bool((folder in outputs and shard.fullmatch(name)) or (folder in tables and table.fullmatch(name)))
 
     return owns
 
 
 def refuse_strangers(paths: RunPaths) -> None:
     """Raise ConfigError if a run would write over, or clear away, what no run has put there."""
-    for directory, names in ((paths.output, _FILES), (paths.work, _WORK)):
-        if (directory / _MARKER).exists() or (directory == paths.output and _is_manifest(paths)):
+    outputs = dict.fromkeys((paths.output, *(each.output for each in paths.sets)))
+    for directory, names in (*((output, _FILES) for output in outputs), (paths.work, _WORK)):
+        if (directory / _MARKER).exists() or (directory != paths.work and _is_manifest(directory)):
             continue
         found = [name for name in names if os.path.lexists(directory / name)]
         if found:
@@ -152,23 +179,38 @@ def refuse_strangers(paths: RunPaths) -> None:
             raise ConfigError(what, where=str(directory), mend="choose another folder, an empty one is best")
 
 
-def _is_manifest(paths: RunPaths) -> bool:
+def _is_manifest(directory: Path) -> bool:
     try:
-        return bool(load_manifest(paths.output))
+        return bool(load_manifest(directory))
     except PipelineError:
         return False
 
 
 def clear_leftovers(paths: RunPaths) -> None:
     """Remove what killed tasks left half-written, where a run writes and nowhere else. Only under the lock."""
-    written = [paths.output, *(paths.output / name for name in _TABLES)]
+    outputs = [each.output for each in paths.sets]
+    written = [*outputs, *(output / name for output in outputs for name in _TABLES)]
     written += [directory for name in _WORK for directory in (paths.work / name, *(paths.work / name).glob("*/"))]
     with disk_errors(paths.work):
         for leftover in (file for directory in written for file in sorted(directory.glob(".*.tmp"))):
             if _LEFTOVER.fullmatch(leftover.name):
                 leftover.unlink()
+        _clear_scratch(paths.sets)
+
+
+def _clear_scratch(sets: Sequence[RunPaths]) -> None:
+    for paths in sets:
         if paths.scratch.exists():
             shutil.rmtree(paths.scratch)
+
+
+def clear_former(paths: RunPaths) -> None:
+    """Remove the shard sets of earlier runs with other splits, manifest first."""
+    for former in paths.former():
+        with disk_errors(former.output):
+            for name in (*_FILES, *((_MARKER,) if former.output != paths.output else ())):
+                (former.output / name).unlink(missing_ok=True)
+            clear_stale(former, set())
 
 
 def clear_work(paths: RunPaths) -> None:
@@ -197,5 +239,4 @@ def clear_stale(paths: RunPaths, listed: set[str]) -> None:
         for path in ours:
             if path.relative_to(paths.output).as_posix() not in listed:
                 path.unlink()
-        if paths.scratch.exists():
-            shutil.rmtree(paths.scratch)
+        _clear_scratch((paths,))

@@ -7,8 +7,9 @@ where much is duplicated.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +18,21 @@ import pyarrow as pa
 from dataprep.batch import text_bytes, utf8_buffers
 from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import Pipeline
+from dataprep.errors import ConfigError
 from dataprep.readers.inputs import Split
 from dataprep.runtime.bad_records import bad_of_sample
 from dataprep.runtime.estimated import Estimate, SourceEstimate, as_json, render_estimate
-from dataprep.runtime.plan import Plan, make_plan, target_tokens
-from dataprep.runtime.run import finished_set, worker_count
+from dataprep.runtime.mixing import settle_epochs
+from dataprep.runtime.plan import Plan, make_plan
+from dataprep.runtime.run import finished_sets, worker_count
 from dataprep.runtime.sample import Sample, by_input, measured, read_sample
+from dataprep.runtime.shard_size import target_tokens
 from dataprep.runtime.steps import judge
 from dataprep.shards.layout import BYTES_A_TOKEN
 from dataprep.step import Step
 from dataprep.tokens.config import PackConfig
+from dataprep.tokens.encoding import TokenBatch
+from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineFails, EngineUnusable, Fastokens, fastokens_version
 from dataprep.tokens.packing import cells
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.wording import counted, shown_path
@@ -36,8 +42,11 @@ __all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate
 SAMPLE_BYTES = 4 << 20
 ENCODED_BYTES = 1 << 20
 ASSUMED_BYTES_A_TOKEN = 4
-# From one quickstart run (code and English, 8192 tokens): 1.8 MB/s of one core emitting, 1.9 MB/s training.
-_ASSUMED_ENCODING = _TRAINING = 2e6
+# From quickstart runs (code and English, 8192 tokens): 1.9 MB/s of one core training, as much encoding with hf; the
+# fast engine encoded English, Chinese and code at 21 to 33 MB/s there. Its first proof took 2 to 5 seconds.
+_TRAINING = 2e6
+_ASSUMED_ENCODING = {REFERENCE: 2e6, FASTOKENS: 20e6}
+_PROVING_SECONDS = 3.0
 # Assumed of each pass over parts; a prototype hashed and compressed them at 125 to 145 MB/s of one core.
 _HANDLING = 100e6
 # A shard is whole pages behind a header.
@@ -47,6 +56,24 @@ _STARTUP_SECONDS = 3.0
 # Parts are zstd-compressed text; a document's content key and place take about 40 bytes.
 _PART_BYTES_A_TEXT_BYTE = 0.35
 _KEY_BYTES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoder:
+    """The tokenizer (None: trained in the run) and its fast engine as it stands, not proven yet."""
+
+    tokenizer: Tokenizer | None
+    engine: Fastokens | None
+    name: str
+
+    def encode(self, texts: list[str]) -> TokenBatch:
+        if self.tokenizer is None:
+            raise ValueError("the tokenizer is not trained yet")
+        try:
+            encode = None if self.engine is None else self.engine.encode
+            return self.tokenizer.bordered(self.tokenizer.encode_plain(texts, encode))
+        except EngineFails:
+            return self.tokenizer.encode(texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +90,61 @@ def estimate(loaded: LoadedPipeline, limit: int | None = None, *, replace: bool 
     """
     pipeline = loaded.pipeline
     plan = make_plan(loaded, limit)
-    finished_set(plan, force=replace)
-    tokenizer = _tokenizer(plan)
+    finished_sets(plan, force=replace)
+    encoder = _encoder(plan)
     groups = by_input(plan.splits)
     room = SAMPLE_BYTES // len(groups)
     samples = [read_sample(splits, room) for splits in groups]
     pairs = zip(groups, samples, strict=True)
-    sources = tuple(_source(pipeline, tokenizer, splits, sample, room, limit) for splits, sample in pairs)
+    unmixed = [_source(pipeline, encoder, splits, sample, room, limit) for splits, sample in pairs]
+    sources, mix_notes = _mixed(plan, unmixed)
     bad = [_bad_note(pipeline, splits, sample) for splits, sample in zip(groups, samples, strict=True)]
-    notes = (*_notes(pipeline, samples, limit), *(note for note in bad if note is not None))
-    return _total(plan.pipeline, sources, notes)
+    notes = (*_notes(pipeline, encoder, samples, limit), *mix_notes, *(note for note in bad if note is not None))
+    return _total(plan.pipeline, encoder, sources, notes)
 
 
-def _tokenizer(plan: Plan) -> Tokenizer | None:
+def _mixed(plan: Plan, sources: Sequence[SourceEstimate]) -> tuple[tuple[SourceEstimate, ...], tuple[str, ...]]:
+    """The sources as often as the mix takes them, and what is to be said about it."""
+    mix = plan.pipeline.mix
+    if not mix.changes:
+        return tuple(sources), ()
+    if any(entry.source_field for entry in plan.pipeline.inputs):
+        return tuple(sources), ("sources are named by the records: the mix is not in these figures",)
+    available: Counter[str] = Counter()
+    for source in sources:
+        available[source.source] += source.tokens
+    try:
+        epochs = settle_epochs(mix, available, plan.mix_at)
+    except ConfigError as error:
+        return tuple(sources), (f"the mix is not in these figures: by them, {error.what}",)
+    mixed = tuple(
+        replace(
+            source,
+            tokens=round(source.tokens * epochs[source.source]),
+            row_tokens=round(source.row_tokens * epochs[source.source]),
+            emit_seconds=round(source.emit_seconds * epochs[source.source], 3),
+        )
+        for source in sources
+    )
+    taken = ", ".join(f"{source} {value:.4g}" for source, value in epochs.items())
+    return mixed, (f"epochs of each source, by this sample: {taken}",)
+
+
+def _encoder(plan: Plan) -> _Encoder:
     source, pipeline = plan.source, plan.pipeline
-    return None if source is None else load_tokenizer(pipeline.tokenizer, source.json, source.marks, pipeline.pack.fim)
+    fast = pipeline.tokenizer.engine != REFERENCE and fastokens_version() is not None
+    if source is None:
+        return _Encoder(None, None, FASTOKENS if fast else REFERENCE)
+    tokenizer = load_tokenizer(pipeline.tokenizer, source.json, source.marks, pipeline.pack.fim)
+    try:
+        return _Encoder(tokenizer, Fastokens(tokenizer.encoding_json) if fast else None, FASTOKENS)
+    except EngineUnusable:
+        return _Encoder(tokenizer, None, REFERENCE)
 
 
 def _source(
     pipeline: Pipeline,
-    tokenizer: Tokenizer | None,
+    encoder: _Encoder,
     splits: Sequence[Split],
     sample: Sample,
     room: int,
@@ -93,12 +155,12 @@ def _source(
     rows, size = _rows(sample.batches), _text(sample.batches)
     input_bytes = sum(split.size for split in splits)
     scale = _scale(input_bytes, sample, limit)
-    encoding = _encoding(tokenizer, emitted, room * ENCODED_BYTES // SAMPLE_BYTES, pipeline.pack)
+    encoding = _encoding(encoder, emitted, room * ENCODED_BYTES // SAMPLE_BYTES, pipeline.pack)
     assumed = _assumed_lengths(emitted)
     tokens = scale * (_text(emitted) * encoding.tokens_per_byte if encoding else int(assumed.sum()))
     row_tokens = tokens * encoding.cells_per_token if encoding else cells(assumed, pipeline.pack) * scale
     reading = sample.seconds + judging
-    encoding_seconds = _text(emitted) / (encoding.speed if encoding else _ASSUMED_ENCODING)
+    encoding_seconds = _text(emitted) / (encoding.speed if encoding else _ASSUMED_ENCODING[encoder.name])
     keys = _rows(prepared) * _KEY_BYTES if pipeline.dedup_step else 0
     return SourceEstimate(
         source=splits[0].key.rpartition("/")[0],
@@ -140,15 +202,13 @@ def _judged(batches: Sequence[pa.RecordBatch], steps: Sequence[Step]) -> tuple[l
     return measured(run)
 
 
-def _encoding(
-    tokenizer: Tokenizer | None, batches: Sequence[pa.RecordBatch], room: int, pack: PackConfig
-) -> _Encoding | None:
+def _encoding(encoder: _Encoder, batches: Sequence[pa.RecordBatch], room: int, pack: PackConfig) -> _Encoding | None:
     """Tokens and seconds of the first texts that fit `room` bytes, of one text at least."""
     texts = list(_first_texts(batches, room))
     size = sum(len(text.encode()) for text in texts)
-    if tokenizer is None or not size:
+    if encoder.tokenizer is None or not size:
         return None
-    tokens, seconds = measured(lambda: tokenizer.encode(texts))
+    tokens, seconds = measured(lambda: encoder.encode(texts))
     taken = cells(np.diff(tokens.offsets), pack)
     return _Encoding(len(tokens.ids) / size, taken / len(tokens.ids), size / seconds)
 
@@ -178,17 +238,19 @@ def _text(batches: Sequence[pa.RecordBatch]) -> int:
     return sum(text_bytes(batch) for batch in batches)
 
 
-def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple[str, ...]) -> Estimate:
+def _total(
+    pipeline: Pipeline, encoder: _Encoder, sources: tuple[SourceEstimate, ...], notes: tuple[str, ...]
+) -> Estimate:
     workers = worker_count(pipeline.run)
     tokens = sum(source.tokens for source in sources)
     row_tokens = sum(source.row_tokens for source in sources)
     target = target_tokens(pipeline)
-    shards = -(-row_tokens // target)
+    shards = sum(-(-round(row_tokens * each) // target) for each in pipeline.output.splits.values() or (1.0,))
     tasks = sum(source.tasks for source in sources)
     prepare = sum(source.prepare_seconds for source in sources)
     emit = sum(source.emit_seconds for source in sources)
-    training = _training_seconds(pipeline, sources)
-    wall = _STARTUP_SECONDS + prepare / min(workers, tasks) + training + emit / min(workers, max(1, shards))
+    settling = _settling_seconds(pipeline, encoder, sources)
+    wall = _STARTUP_SECONDS + prepare / min(workers, tasks) + settling + emit / min(workers, max(1, shards))
     return Estimate(
         name=pipeline.name,
         workers=workers,
@@ -201,7 +263,7 @@ def _total(pipeline: Pipeline, sources: tuple[SourceEstimate, ...], notes: tuple
         shards=shards,
         output_bytes=shards * _shard_bytes(row_tokens / shards * BYTES_A_TOKEN[pipeline.pack.layout]) if shards else 0,
         scratch_bytes=sum(source.scratch_bytes for source in sources),
-        cpu_seconds=round(prepare + training + emit, 3),
+        cpu_seconds=round(prepare + settling + emit, 3),
         wall_seconds=round(wall, 3),
         output=shown_path(pipeline.output.path),
         work_dir=shown_path(pipeline.run.work_dir),
@@ -213,12 +275,14 @@ def _shard_bytes(content: float) -> int:
     return _HEADER + math.ceil(content / _PAGE) * _PAGE
 
 
-def _training_seconds(pipeline: Pipeline, sources: Sequence[SourceEstimate]) -> float:
+def _settling_seconds(pipeline: Pipeline, encoder: _Encoder, sources: Sequence[SourceEstimate]) -> float:
+    """Training the tokenizer and proving its engine."""
     trained = pipeline.tokenizer.train
+    proving = _PROVING_SECONDS if encoder.name == FASTOKENS else 0.0
     if trained is None:
-        return 0.0
+        return proving
     kept = sum(source.text_bytes * (source.kept_text or 0.0) for source in sources)
-    return min(kept, trained.sample_bytes) / _TRAINING
+    return proving + min(kept, trained.sample_bytes) / _TRAINING
 
 
 def _bad_note(pipeline: Pipeline, splits: Sequence[Split], sample: Sample) -> str | None:
@@ -226,14 +290,15 @@ def _bad_note(pipeline: Pipeline, splits: Sequence[Split], sample: Sample) -> st
     return None if bad is None else f"{bad.told()}; {bad.mend()}"
 
 
-def _notes(pipeline: Pipeline, samples: Sequence[Sample], limit: int | None) -> tuple[str, ...]:
+def _notes(pipeline: Pipeline, encoder: _Encoder, samples: Sequence[Sample], limit: int | None) -> tuple[str, ...]:
     notes = []
+    speed = _ASSUMED_ENCODING[encoder.name]
     if limit is not None:
         notes.append(f"size is that of whole files; of each input {counted(limit, 'record')} at most are read")
     if pipeline.tokenizer.train is not None:
         notes.append(
             f"the tokenizer is trained in the run: its tokens are not known yet; assumed "
-            f"{ASSUMED_BYTES_A_TOKEN:g} bytes a token and {_ASSUMED_ENCODING / 1e6:g} MB/s of encoding a core"
+            f"{ASSUMED_BYTES_A_TOKEN:g} bytes a token and {speed / 1e6:g} MB/s of encoding a core"
         )
     if pipeline.dedup_step is not None:
         notes.append("duplicates are not known before the run: tokens, rows and shards are estimated as without any")

@@ -67,14 +67,14 @@ class StageFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The manifest is written."""
+    """The manifests are written: one, or one a split."""
 
     documents: int
     tokens: int
     rows: int
     shards: int
     seconds: float
-    manifest_hash: str
+    manifest_hashes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ from dataprep import storage
 from dataprep.errors import DamageError
 from dataprep.runtime.directories import clear_stale
 from dataprep.runtime.ledger import Output, Tally, TaskRecord, add_tallies
-from dataprep.runtime.plan import Plan, trust_in
+from dataprep.runtime.plan import Plan
+from dataprep.runtime.sets import ShardSet
+from dataprep.runtime.shard_tasks import trust_in
 from dataprep.runtime.stages import dedup, emit, prepare
 from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Totals, column_facts, write_manifest
 from dataprep.tokens.engines import fastokens_version
@@ -31,58 +33,84 @@ _VERSIONS = ("dataprep", "mindspore", "numpy", "pyarrow", "tokenizers", "xxhash"
 
 
 @dataclass(frozen=True, slots=True)
+class Emitted:
+    """One set's shards: how often each source was taken (empty: once), and the records of the tasks."""
+
+    set: ShardSet
+    epochs: Mapping[str, float]
+    records: Sequence[TaskRecord]
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The records of all tasks of a run."""
 
     prepared: Sequence[TaskRecord]
     deduplicated: Sequence[TaskRecord]
     settled: TaskRecord
-    emitted: Sequence[TaskRecord]
+    emitted: Sequence[Emitted]
 
 
-def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> Manifest:
-    """Write inputs.parquet, tokenizer.json and last manifest.json; `run` are run-time facts that are not hashed."""
-    output = plan.paths.output
-    ledger = _ledger(done)
+def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> tuple[Manifest, ...]:
+    """Write each set's inputs.parquet, tokenizer.json and last manifest.json; `run` are facts that are not hashed."""
     _check_removals(done)
     tokenizer_json = Path(done.settled.outputs[0].path).read_bytes()
-    storage.write_bytes(output / TOKENIZER_FILE, tokenizer_json)
-    _write_inputs(plan, output / INPUTS_FILE)
     special = SpecialTokens.from_facts(done.settled.facts["special"])
     tokenizer = open_settled(tokenizer_json, special, plan.pipeline.tokenizer.allow_special)
-    emitted = sorted(done.emitted, key=lambda record: record.key)
-    shards = [_shard(record, output) for record in emitted if "rows" in record.facts]
-    files = _listed(output, [*done.prepared, *done.emitted])
-    writers = sorted({record.facts["writer"] for record in emitted if "writer" in record.facts})
-    content = {
+    before = _before_shards(done)
+    _check_sides(done, before[dedup.STAGE])
+    run = {
+        **run,
+        "engine": _engine(plan, done),
+        "shard_writers": sorted(
+            {r.facts["writer"] for each in done.emitted for r in each.records if "writer" in r.facts}
+        ),
+        "identity": plan.identity,
+        "python": platform.python_version(),
+        "versions": _versions(),
+    }
+    contents = []
+    for emitted in done.emitted:
+        output = emitted.set.paths.output
+        storage.write_bytes(output / TOKENIZER_FILE, tokenizer_json)
+        _write_inputs(plan, output / INPUTS_FILE)
+        content = _content(plan, done, emitted, before, tokenizer)
+        listed = {file["path"] for file in content["files"]} | {
+            shard[key] for shard in content["shards"] for key in ("file", "db", "documents_file")
+        }
+        with storage.disk_errors(output):
+            clear_stale(emitted.set.paths, listed)
+        contents.append((output, {**content, "run": run}))
+    # All of them or none: nothing is left to do but to write them.
+    return tuple([write_manifest(output, content) for output, content in contents])
+
+
+def _content(
+    plan: Plan, done: Finished, emitted: Emitted, before: Mapping[str, dict[str, Tally]], tokenizer: Tokenizer
+) -> dict[str, Any]:
+    """A set's manifest but for its run."""
+    records = sorted(emitted.records, key=lambda record: record.key)
+    output = emitted.set.paths.output
+    shards = [_shard(record, output) for record in records if "rows" in record.facts]
+    ledger = {stage: {s: _counts(t) for s, t in tallies.items()} for stage, tallies in before.items()}
+    splits = dict(sorted(plan.pipeline.output.splits.items()))
+    return {
         "name": plan.pipeline.name,
         "config": plan.config,
         "config_hash": storage.hash_value(plan.config),
         "seed": plan.pipeline.run.seed,
-        "tokenizer": _tokenizer_facts(plan, tokenizer, sum(record.facts["inexact"] for record in done.emitted)),
+        "tokenizer": _tokenizer_facts(plan, tokenizer, sum(record.facts["inexact"] for record in records)),
         "pack": _pack_facts(plan, tokenizer),
         "inputs": _input_facts(plan, done.prepared),
-        "ledger": {stage: {s: _counts(t) for s, t in tallies.items()} for stage, tallies in ledger.items()},
-        "edits": _edits([*done.prepared, *done.emitted]),
+        "ledger": {**ledger, emit.STAGE: _shard_counts(before[dedup.STAGE], records)},
+        "edits": _edits([*done.prepared, *records]),
+        "split": None if emitted.set.split is None else {"name": emitted.set.split, "splits": splits},
+        "mix": dict(emitted.epochs) or None,
         "totals": {key: sum(shard[key] for shard in shards) for key in Totals.model_fields},
-        "sources": _sources(emitted),
+        "sources": _sources(records),
         "shards": shards,
-        "files": files,
-        "run": {
-            **run,
-            "engine": _engine(plan, done),
-            "shard_writers": writers,
-            "identity": plan.identity,
-            "python": platform.python_version(),
-            "versions": _versions(),
-        },
+        "files": _listed(output, [*(done.prepared if emitted.set.first else ()), *records]),
     }
-    listed = {file["path"] for file in files} | {
-        shard[key] for shard in shards for key in ("file", "db", "documents_file")
-    }
-    with storage.disk_errors(output):
-        clear_stale(plan.paths, listed)
-    return write_manifest(output, content)
 
 
 def why_empty(manifest: Manifest) -> str:
@@ -99,7 +127,7 @@ def why_empty(manifest: Manifest) -> str:
     return f"the set holds no documents: {reason} took {share}, see `dataprep dropped`"
 
 
-def _ledger(done: Finished) -> dict[str, dict[str, Tally]]:
+def _before_shards(done: Finished) -> dict[str, dict[str, Tally]]:
     """Tallies per stage and source; documents that no dedup task saw pass through that stage untouched."""
     prepared = add_tallies(record.tallies for record in done.prepared)
     seen = add_tallies(record.tallies for record in done.deduplicated)
@@ -115,11 +143,26 @@ def _ledger(done: Finished) -> dict[str, dict[str, Tally]]:
     wrong = [source for source in passed if passed[source].records != exempt.get(source, 0)]
     if wrong:
         raise DamageError(f"dedup did not see all documents of {', '.join(wrong)}", mend="run with --force")
-    return {
-        prepare.STAGE: prepared,
-        dedup.STAGE: add_tallies([passed, seen]),
-        emit.STAGE: add_tallies([{s: Tally() for s in prepared}, *(record.tallies for record in done.emitted)]),
-    }
+    return {prepare.STAGE: prepared, dedup.STAGE: add_tallies([passed, seen])}
+
+
+def _check_sides(done: Finished, kept: Mapping[str, Tally]) -> None:
+    """Every document stands on the side of one set."""
+    taken = add_tallies(record.tallies for emitted in done.emitted for record in emitted.records)
+    wrong = [source for source in kept if kept[source].kept != taken.get(source, Tally()).records]
+    if wrong:
+        raise DamageError(f"the shards did not see all documents of {', '.join(wrong)}", mend="run with --force")
+
+
+def _shard_counts(kept: Mapping[str, Tally], records: Sequence[TaskRecord]) -> dict[str, dict[str, Any]]:
+    """The ledger of one set's shards; what the set has not drawn is in the other ones."""
+    drawn = add_tallies(record.tallies for record in records)
+    counts = {}
+    for source, tally in kept.items():
+        own = drawn.get(source, Tally())
+        elsewhere = {"elsewhere": tally.kept - own.records, "text_bytes_in": tally.bytes_kept}
+        counts[source] = {**_counts(own), "in": tally.kept, **elsewhere}
+    return counts
 
 
 def _exempt(done: Finished) -> Counter[str]:
@@ -132,7 +175,7 @@ def _exempt(done: Finished) -> Counter[str]:
 
 def _check_removals(done: Finished) -> None:
     listed = sum(output.rows or 0 for record in done.deduplicated for output in record.outputs)
-    met = sum(record.facts["removed"] for record in done.emitted)
+    met = sum(record.facts["removed"] for emitted in done.emitted for record in emitted.records)
     if listed != met:
         raise DamageError(f"{listed} duplicates were found, {met} were left out of shards", mend="run with --force")
 
@@ -141,6 +184,7 @@ def _counts(tally: Tally) -> dict[str, Any]:
     return {
         "in": tally.records,
         "kept": tally.kept,
+        "elsewhere": 0,
         "dropped": dict(tally.dropped),
         "quarantined": dict(tally.quarantined),
         "text_bytes_in": tally.bytes_in,
@@ -246,9 +290,10 @@ def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, inexact: int) -> dict[str
 def _engine(plan: Plan, done: Finished) -> dict[str, Any]:
     """Which engines wrote the shards, how their documents were proven, and the texts that speak against one."""
     proof = done.settled.facts["engine"]
-    shards: Counter[str] = Counter(record.facts["engine"]["name"] for record in done.emitted)
+    records = [record for emitted in done.emitted for record in emitted.records]
+    shards: Counter[str] = Counter(record.facts["engine"]["name"] for record in records)
     checks: Counter[str] = Counter(compared=proof["compared"])
-    for record in done.emitted:
+    for record in records:
         checks.update({key: value for key, value in record.facts["engine"].items() if key != "name"})
     findings = trust_in(plan, done.settled).findings()
     differences = sorted({*proof["differences"], *(text for texts in findings.values() for text in texts)})

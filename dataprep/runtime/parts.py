@@ -8,8 +8,8 @@ reading one short stretch of each.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -43,13 +43,17 @@ PART_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part file; `key` names its place in the canonical order of all parts of a run."""
+    """One part file; `key` names its place in the canonical order of all parts of a run.
+
+    `sources` are the text bytes in it by source label.
+    """
 
     key: str
     path: str
     xxh3: str
     rows: int
     text_bytes: int
+    sources: Mapping[str, int] = field(default_factory=dict)
 
 
 def order_hashes(doc_ids: pa.StringArray, seed: int) -> npt.NDArray[np.uint64]:

@@ -134,13 +134,13 @@ def _stage_end(event: StageFinished, tally: Tally) -> str:
 def _plain_line(event: RunStarted | TaskRetried | RunFinished | RunFailed | Note) -> str:
     match event:
         case RunStarted():
-            return f"{event.name}: {counted(event.tasks, 'split')} for {counted(event.workers, 'worker')}"
+            return f"{event.name}: {counted(event.tasks, 'piece')} of input for {counted(event.workers, 'worker')}"
         case TaskRetried():
             return f"{event.stage}: task {event.key} is tried again: {event.why}"
         case RunFinished():
             things = {"document": event.documents, "token": event.tokens, "row": event.rows, "shard": event.shards}
             made = ", ".join(counted(count, thing) for thing, count in things.items())
-            return f"finished in {duration_text(event.seconds)}: {made}, manifest {event.manifest_hash}"
+            return f"finished in {duration_text(event.seconds)}: {made}, manifest {', '.join(event.manifest_hashes)}"
         case RunFailed():
             return event.message
         case Note():

@@ -7,32 +7,21 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import RunConfig
-from dataprep.dedup.exact import removed_bytes
 from dataprep.errors import BadDataError, ConfigError
 from dataprep.runtime import events
 from dataprep.runtime.bad_records import bad_of_run, mend_of, told_of
-from dataprep.runtime.directories import RunPaths, clear_leftovers, clear_work, locked
+from dataprep.runtime.directories import RunPaths, clear_former, clear_leftovers, clear_work, locked
 from dataprep.runtime.executors.local import LocalExecutor, Retried
-from dataprep.runtime.finish import Finished, finish, why_empty
+from dataprep.runtime.finish import Emitted, Finished, finish, why_empty
 from dataprep.runtime.ledger import Ledger, TaskRecord
-from dataprep.runtime.plan import (
-    Kept,
-    Plan,
-    dedup_tasks,
-    emit_tasks,
-    make_plan,
-    parts_of,
-    prepare_tasks,
-    tokenizer_task,
-    trust_in,
-)
+from dataprep.runtime.plan import Plan, dedup_tasks, make_plan, prepare_tasks
+from dataprep.runtime.shard_tasks import kept_documents, shard_tasks, tokenizer_task, trust_in
 from dataprep.runtime.task import Task
 from dataprep.shards.manifest import Manifest, load_manifest
 from dataprep.storage import disk_errors
@@ -46,24 +35,26 @@ _AUTO_MEMORY_SHARE = 0.8
 
 def run_pipeline(
     loaded: LoadedPipeline, report: events.Reporter, *, force: bool = False, limit: int | None = None
-) -> Manifest:
-    """Bring the pipeline to a finished shard set, doing only what is not done yet.
+) -> tuple[Manifest, ...]:
+    """Bring the pipeline to finished shard sets, doing only what is not done yet; one set unless there are splits.
 
-    `force` forgets earlier work and replaces a finished set; `limit` reads at most that many records an input. Raises
+    `force` forgets earlier work and replaces finished sets; `limit` reads at most that many records an input. Raises
     PipelineError; everything finished by then is kept and the same call resumes.
     """
     started = time.time()
     plan = make_plan(loaded, limit)
     _check_tokenizer(plan)
     with locked(plan.paths):
-        finished = finished_set(plan, force)
-        if finished is not None:
+        finished = finished_sets(plan, force)
+        if finished:
             report(
                 events.Note(f"{shown_path(plan.paths.output)} is finished already, nothing to do (--force to redo it)")
             )
             return finished
-        with disk_errors(plan.paths.manifest):
-            plan.paths.manifest.unlink(missing_ok=True)
+        for shard_set in plan.sets:
+            with disk_errors(shard_set.paths.manifest):
+                shard_set.paths.manifest.unlink(missing_ok=True)
+        clear_former(plan.paths)
         clear_leftovers(plan.paths)
         if force:
             clear_work(plan.paths)
@@ -74,34 +65,45 @@ def run_pipeline(
             done = _all_stages(plan, stages)
         finally:
             stages.executor.close()
-        manifest = finish(plan, done, stages.run_facts(started))
-    if not manifest.totals.documents:
-        report(events.Note(why_empty(manifest)))
-    if manifest.tokenizer.inexact:
-        what = f"the tokens of {counted(manifest.tokenizer.inexact, 'document')} decode to another text than theirs"
-        report(events.Note(f"{what}: the tokenizer changes what it reads (documents/*.parquet, column exact)"))
+        manifests = finish(plan, done, stages.run_facts(started))
+    for manifest in manifests:
+        _tell_of(manifest, report)
+    totals = [manifest.totals for manifest in manifests]
     report(
         events.RunFinished(
-            documents=manifest.totals.documents,
-            tokens=manifest.totals.tokens,
-            rows=manifest.totals.rows,
-            shards=len(manifest.shards),
+            documents=sum(each.documents for each in totals),
+            tokens=sum(each.tokens for each in totals),
+            rows=sum(each.rows for each in totals),
+            shards=sum(len(manifest.shards) for manifest in manifests),
             seconds=round(time.time() - started, 3),
-            manifest_hash=manifest.hash,
+            manifest_hashes=tuple(manifest.hash for manifest in manifests),
         )
     )
-    return manifest
+    return manifests
+
+
+def _tell_of(manifest: Manifest, report: events.Reporter) -> None:
+    split = f"{manifest.split.name}: " if manifest.split else ""
+    if not manifest.totals.documents:
+        report(events.Note(f"{split}{why_empty(manifest)}"))
+    if manifest.tokenizer.inexact:
+        what = f"the tokens of {counted(manifest.tokenizer.inexact, 'document')} decode to another text than theirs"
+        report(events.Note(f"{split}{what}: the tokenizer changes what it reads (documents/*.parquet, column exact)"))
 
 
 def _all_stages(plan: Plan, stages: _Stages) -> Finished:
     prepared = stages.run("prepare", prepare_tasks(plan))
     _check_bad(plan, prepared)
     deduplicated = stages.run("dedup", dedup_tasks(plan, prepared))
-    kept = _kept(prepared, deduplicated)
+    kept = kept_documents(prepared, deduplicated)
     [settled] = stages.run("tokenizer", [tokenizer_task(plan, kept)])
     _tell_engine(plan, settled, stages.report)
-    tasks = emit_tasks(plan, kept, settled)
-    emitted = _trusted(plan, settled, stages, tasks, stages.run("emit", tasks))
+    sets = shard_tasks(plan, kept, settled)
+    if sets[0].epochs:
+        taken = ", ".join(f"{source} {epochs:.4g}" for source, epochs in sets[0].epochs.items())
+        stages.report(events.Note(f"epochs of each source: {taken}"))
+    records = _trusted(plan, settled, stages, [task for each in sets for task in each.tasks])
+    emitted = [Emitted(each.set, each.epochs, [records[task.id] for task in each.tasks]) for each in sets]
     return Finished(prepared, deduplicated, settled, emitted)
 
 
@@ -113,25 +115,15 @@ def _tell_engine(plan: Plan, settled: TaskRecord, report: events.Reporter) -> No
         report(events.Note(f"{name} is not used: it gave other ids than {REFERENCE} for text {texts[0]}"))
 
 
-def _trusted(
-    plan: Plan, settled: TaskRecord, stages: _Stages, tasks: Sequence[Task], emitted: Sequence[TaskRecord]
-) -> list[TaskRecord]:
-    """Records of shards none of which an engine wrote that is known to differ: those are made again."""
+def _trusted(plan: Plan, settled: TaskRecord, stages: _Stages, tasks: Sequence[Task]) -> dict[str, TaskRecord]:
+    """Records by task of shards none of which an engine wrote that is known to differ: those are made again."""
+    records = {record.id: record for record in stages.run("emit", tasks)}
     findings = trust_in(plan, settled).findings()
-    again = [task for task, record in zip(tasks, emitted, strict=True) if record.facts["engine"]["name"] in findings]
+    again = [task for task in tasks if records[task.id].facts["engine"]["name"] in findings]
     if again:
         _tell_engine(plan, settled, stages.report)
-        redone = {record.key: record for record in stages.run("emit", again, redo=True)}
-        return [redone.get(record.key, record) for record in emitted]
-    return list(emitted)
-
-
-def _kept(prepared: Sequence[TaskRecord], deduplicated: Sequence[TaskRecord]) -> Kept:
-    parts = parts_of(prepared)
-    lists = [output for record in deduplicated for output in record.outputs]
-    paths = tuple(Path(output.path) for output in lists)
-    left = [part.part.text_bytes for part in parts] - removed_bytes(paths, len(parts))
-    return Kept(parts, paths, [*(part.part.xxh3 for part in parts), *(o.xxh3 for o in lists)], left.tolist())
+        records |= {record.id: record for record in stages.run("emit", again, redo=True)}
+    return records
 
 
 def _check_tokenizer(plan: Plan) -> None:
@@ -152,21 +144,24 @@ def _check_engine(tokenizer: Tokenizer) -> None:
         raise ConfigError(str(error), where="tokenizer.engine", mend=mend) from error
 
 
-def finished_set(plan: Plan, force: bool) -> Manifest | None:
-    """The manifest of what is finished in the output directory, None if there is nothing or `force` may replace it.
+def finished_sets(plan: Plan, force: bool) -> tuple[Manifest, ...]:
+    """The manifests of what is finished in the output directory; empty if one is missing or `force` may replace them.
 
-    Raises ConfigError if it is of another configuration or other inputs, DamageError if it cannot be read.
+    Raises ConfigError if one is of another configuration or other inputs, DamageError if one cannot be read.
     """
-    if force or not plan.paths.manifest.exists():
-        return None
-    manifest = load_manifest(plan.paths.output)
-    if manifest.run.get("identity") != plan.identity:
-        raise ConfigError(
-            "a finished shard set of another configuration or other inputs is here",
-            where=str(plan.paths.output),
-            mend="choose another output.path, or replace it with --force",
-        )
-    return manifest if _all_there(plan.paths, manifest) else None
+    if force:
+        return ()
+    paths = [shard_set.paths for shard_set in plan.sets]
+    found = [(each, load_manifest(each.output)) for each in (*paths, *plan.paths.former()) if each.manifest.exists()]
+    for each, manifest in found:
+        if each not in paths or manifest.run.get("identity") != plan.identity:
+            raise ConfigError(
+                "a finished shard set of another configuration or other inputs is here",
+                where=str(each.output),
+                mend="choose another output.path, or replace it with --force",
+            )
+    whole = len(found) == len(paths) and all(_all_there(each, manifest) for each, manifest in found)
+    return tuple(manifest for _, manifest in found) if whole else ()
 
 
 def _all_there(paths: RunPaths, manifest: Manifest) -> bool:

@@ -29,7 +29,7 @@ from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Shard
 from dataprep.shards.pieces import PLACE_COLUMNS, Pieces, in_row, misplaced, of_document, piece_tokens, pieces_of
 from dataprep.shards.records import check_framing, columns, read_rows
 
-_COLUMNS = ("doc_id", "source", "fim", "text_bytes", "text_xxh3", "exact", *PLACE_COLUMNS)
+_COLUMNS = ("doc_id", "source", "copy", "fim", "text_bytes", "text_xxh3", "exact", *PLACE_COLUMNS)
 # What the manifest names otherwise than the index.
 _COLUMN_OF = {"fim_documents": "fim"}
 
@@ -139,6 +139,8 @@ def _index_faults(facts: Shard, manifest: Manifest, index: pa.Table) -> Iterator
 def _sum(index: pa.Table, name: str) -> int:
     if name == "documents":
         return len(index)
+    if name == "repeated":
+        return int((index.column("copy").to_numpy() > 0).sum())
     return int(index.column(_COLUMN_OF.get(name, name)).to_numpy().astype(np.int64).sum())
 
 

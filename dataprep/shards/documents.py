@@ -12,7 +12,8 @@ from dataprep.batch import LABEL
 from dataprep.errors import DamageError
 from dataprep.storage import atomic_path
 
-# meta is a JSON object of the record's other fields, where they were kept; tokens counts special tokens too, and those
+# meta is a JSON object of the record's other fields, where they were kept; copy counts a document's repetitions in a
+# mix from 0; tokens counts special tokens too, and those
 # that were cut away, which truncated counts; fim: rearranged to fill in the middle; text_xxh3 is the big-endian digest
 # of the UTF-8 text, and exact says whether the tokens decode to it; rows are the shard's, in reading order, offsets the
 # place in each of them.
@@ -22,6 +23,7 @@ SCHEMA = pa.schema(
         pa.field("source", LABEL, nullable=False),
         pa.field("origin", pa.string(), nullable=False),
         pa.field("meta", pa.string()),
+        pa.field("copy", pa.int32(), nullable=False),
         pa.field("tokens", pa.int32(), nullable=False),
         pa.field("truncated", pa.int32(), nullable=False),
         pa.field("fim", pa.bool_(), nullable=False),

@@ -93,10 +93,11 @@ class InputFacts(_Facts):
 
 
 class Counts(_Facts):
-    """The fate of one source's records in one stage."""
+    """The fate of one source's records in one stage; those `elsewhere` are told of by the other splits."""
 
     in_: Count = Field(alias="in")
     kept: Count
+    elsewhere: Count
     dropped: Reasons
     quarantined: Reasons
     text_bytes_in: Count
@@ -109,9 +110,13 @@ class Counts(_Facts):
 
 
 class Totals(_Facts):
-    """Sums over the shards; tokens are the documents', also those cut away (`truncated`), text bytes are UTF-8."""
+    """Sums over the shards; `repeated` documents are there once more by the mix, and count in all other sums.
+
+    Tokens are the documents', also those cut away (`truncated`), text bytes are UTF-8.
+    """
 
     documents: Count
+    repeated: Count
     fim_documents: Count
     tokens: Count
     truncated: Count
@@ -121,9 +126,10 @@ class Totals(_Facts):
 
 
 class SourceTotals(_Facts):
-    """Sums over the documents of one source."""
+    """Sums over the documents of one source, repetitions included."""
 
     documents: Count
+    repeated: Count
     fim_documents: Count
     tokens: Count
     truncated: Count
@@ -142,6 +148,7 @@ class Shard(_Facts):
     documents_file: str
     rows: Count
     documents: Count
+    repeated: Count
     fim_documents: Count
     tokens: Count
     truncated: Count
@@ -164,8 +171,18 @@ class ListedFile(_Facts):
     rows: Count | None
 
 
+class SplitFacts(_Facts):
+    """Which part of a run's documents a set holds; `splits` are all of the run's, each with its share."""
+
+    name: str
+    splits: dict[str, float]
+
+
 class Manifest(_Facts):
-    """Everything a consumer needs to trust and open a shard set. `hash` covers all but itself and `run`."""
+    """Everything a consumer needs to trust and open a shard set. `hash` covers all but itself and `run`.
+
+    `split` is null where all documents are in one set; `mix` says how often each source was taken, null: once.
+    """
 
     manifest_version: Literal[1]
     name: str
@@ -178,6 +195,8 @@ class Manifest(_Facts):
     inputs: InputFacts
     ledger: dict[str, dict[str, Counts]]
     edits: Reasons
+    split: SplitFacts | None
+    mix: dict[str, float] | None
     totals: Totals
     sources: dict[str, SourceTotals]
     shards: tuple[Shard, ...]
@@ -296,8 +315,10 @@ def _ledger_imbalances(manifest: Manifest) -> Iterator[str]:
         return
     entries = [(stage, source, counts) for stage in STAGES for source, counts in ledger[stage].items()]
     for stage, source, counts in entries:
-        if counts.in_ != counts.kept + counts.lost:
-            yield f"{stage} of {source}: {counts.in_} in, {counts.kept} kept + {counts.lost} dropped or quarantined"
+        if counts.in_ != counts.kept + counts.lost + counts.elsewhere:
+            told = f"{counts.kept} kept + {counts.lost} dropped or quarantined"
+            told += f" + {counts.elsewhere} elsewhere" if counts.elsewhere else ""
+            yield f"{stage} of {source}: {counts.in_} in, {told}"
     read = sum(counts.in_ for counts in ledger[STAGES[0]].values())
     if read != manifest.inputs.records:
         yield f"{manifest.inputs.records} records in the inputs, {STAGES[0]} took {read}"
@@ -308,7 +329,7 @@ def _broken_chain(manifest: Manifest) -> Iterator[str]:
     """Sources of which a stage, or the shards in the end, took another number than the stage before kept."""
     takers = [
         *((stage, {source: counts.in_ for source, counts in manifest.ledger[stage].items()}) for stage in STAGES[1:]),
-        ("the shards", {source: totals.documents for source, totals in manifest.sources.items()}),
+        ("the shards", {source: t.documents - t.repeated for source, t in manifest.sources.items()}),
     ]
     for stage, (taker, taken) in zip(STAGES, takers, strict=True):
         kept = {source: counts.kept for source, counts in manifest.ledger[stage].items()}

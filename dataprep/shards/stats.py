@@ -29,14 +29,17 @@ _PENDING = 1 << 20
 class SourceStats:
     """Sums of one source (or of all): tokens count special tokens and those cut away (`truncated`).
 
-    `rows` is the tokens not cut away / row_length: rows as they would be without padding.
+    `rows` is the tokens not cut away / row_length: rows as they would be without padding. `share` is that of all
+    tokens, `repeated` the documents that the mix put there once more.
 
     `lengths` maps p1 … p99 (nearest rank) and max to document lengths in tokens; empty when there are no documents.
     """
 
     documents: int
+    repeated: int
     fim_documents: int
     tokens: int
+    share: float
     truncated: int
     rows: float
     text_bytes: int
@@ -50,6 +53,8 @@ class Stats:
     """Everything `dataprep stats` shows of one shard set."""
 
     name: str
+    split: str | None
+    mix: Mapping[str, float] | None
     hash: str
     shards: int
     rows: int
@@ -82,12 +87,14 @@ def collect(directory: Path) -> Stats:
     numbers = histogram.keys >> 32
     row_length, totals = manifest.pack.row_length, manifest.totals
     sources = {
-        name: _source_stats(manifest.sources[name], row_length, lengths[numbers == k], histogram.counts[numbers == k])
+        name: _source_stats(manifest, manifest.sources[name], lengths[numbers == k], histogram.counts[numbers == k])
         for k, name in enumerate(names)
     }
     everything = SourceTotals(**{name: getattr(totals, name) for name in SOURCE_SUMS})
     return Stats(
         name=manifest.name,
+        split=manifest.split.name if manifest.split else None,
+        mix=manifest.mix,
         hash=manifest.hash,
         shards=len(manifest.shards),
         rows=totals.rows,
@@ -95,7 +102,7 @@ def collect(directory: Path) -> Stats:
         method=manifest.pack.method,
         padding=totals.padding,
         padding_share=_ratio(totals.padding, totals.rows * row_length),
-        total=_source_stats(everything, row_length, lengths, histogram.counts),
+        total=_source_stats(manifest, everything, lengths, histogram.counts),
         sources=sources,
         ledger=manifest.ledger,
     )
@@ -109,7 +116,8 @@ def as_json(stats: Stats) -> dict[str, Any]:
         for stage, by_source in stats.ledger.items()
     }
     head = {
-        name: getattr(stats, name) for name in ("name", "hash", "shards", "rows", "row_length", "method", "padding")
+        name: getattr(stats, name)
+        for name in ("name", "split", "mix", "hash", "shards", "rows", "row_length", "method", "padding")
     }
     return {
         **head,
@@ -122,10 +130,13 @@ def as_json(stats: Stats) -> dict[str, Any]:
 
 def render_stats(stats: Stats) -> RenderableType:
     """Tables for a person: sources, lengths, ledger."""
+    named = f"{stats.name}, {stats.split}" if stats.split else stats.name
     head = (
-        f"{visible(stats.name)}: {counted(stats.shards, 'shard')}, {counted(stats.rows, 'row')} "
+        f"{visible(named)}: {counted(stats.shards, 'shard')}, {counted(stats.rows, 'row')} "
         f"of {stats.row_length:,} tokens, {counted(stats.padding, 'token')} of padding ({stats.padding_share:.3%})"
     )
+    if stats.total.repeated:
+        head += f", {stats.total.repeated:,} of {counted(stats.total.documents, 'document')} are repetitions"
     if stats.total.truncated:
         head += f", {stats.total.truncated:,} tokens cut away"
     if stats.total.fim_documents:
@@ -165,14 +176,16 @@ def _merge(parts: list[_Histogram]) -> _Histogram:
 
 
 def _source_stats(
-    totals: SourceTotals, row_length: int, lengths: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
+    manifest: Manifest, totals: SourceTotals, lengths: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
 ) -> SourceStats:
     return SourceStats(
         documents=totals.documents,
+        repeated=totals.repeated,
         fim_documents=totals.fim_documents,
         tokens=totals.tokens,
+        share=_ratio(totals.tokens, manifest.totals.tokens),
         truncated=totals.truncated,
-        rows=(totals.tokens - totals.truncated) / row_length,
+        rows=(totals.tokens - totals.truncated) / manifest.pack.row_length,
         text_bytes=totals.text_bytes,
         tokens_per_1000_bytes=1000 * _ratio(totals.tokens, totals.text_bytes),
         bytes_per_token=_ratio(totals.text_bytes, totals.tokens),
@@ -209,6 +222,8 @@ def _source_table(stats: Stats) -> FittedTable:
         Column("source"),
         Column("documents", number=True),
         Column("tokens", number=True),
+        Column("share", number=True, spare=4),
+        *((Column("epochs", number=True),) if stats.mix else ()),
         Column("rows", number=True, spare=2),
         Column("text bytes", number=True),
         Column("tokens / 1000 B", number=True, spare=3),
@@ -219,6 +234,8 @@ def _source_table(stats: Stats) -> FittedTable:
             name,
             f"{line.documents:,}",
             f"{line.tokens:,}",
+            f"{line.share:.1%}",
+            *((f"{stats.mix[name]:.4g}" if name in stats.mix else "",) if stats.mix else ()),
             f"{line.rows:,.1f}",
             f"{line.text_bytes:,}",
             f"{line.tokens_per_1000_bytes:.1f}",
@@ -247,6 +264,7 @@ def _ledger_table(stats: Stats) -> FittedTable:
             fates = {"in": counts.in_, "kept": counts.kept}
             fates |= {f"dropped {reason}": count for reason, count in counts.dropped.items()}
             fates |= {f"quarantined {reason}": count for reason, count in counts.quarantined.items()}
+            fates |= {"elsewhere": counts.elsewhere} if counts.elsewhere else {}
             rows += [(stage, source, fate, f"{count:,}") for fate, count in fates.items()]
     columns = (Column("stage"), Column("source"), Column("fate"), Column("records", number=True))
     return FittedTable(columns, rows, "Ledger")

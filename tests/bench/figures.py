@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-_PACKAGES = ("dataprep", "mindspore", "numba", "numpy", "pyarrow", "tokenizers", "xxhash", "zstandard")
+_PACKAGES = ("dataprep", "fastokens", "mindspore", "numba", "numpy", "pyarrow", "tokenizers", "xxhash", "zstandard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,11 @@ def added_up(figures: Mapping[str, Figures]) -> Figures:
         sum(one.cpu_seconds for one in every),
         max(one.peak_rss_mb for one in every),
     )
+
+
+def ratios(fast: Mapping[str, Figures], reference: Mapping[str, Figures]) -> dict[str, float]:
+    """How many times the speed of `reference` each corpus had in `fast`, both over the same text."""
+    return {corpus: reference[corpus].cpu_seconds / max(figures.cpu_seconds, 1e-9) for corpus, figures in fast.items()}
 
 
 def peak_rss_mb() -> float:

@@ -72,6 +72,8 @@ def _answer(request: dict[str, Any]) -> Figures:
         start = time.process_time()
         timed.call()
         seconds.append(time.process_time() - start)
+    if timed.check is not None:
+        timed.check()
     return Figures(timed.text_bytes, timed.documents, min(seconds), peak_rss_mb())
 
 

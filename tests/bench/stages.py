@@ -29,7 +29,8 @@ from dataprep.shards.layout import page_and_header
 from dataprep.shards.layouts import LayoutName
 from dataprep.step import Step
 from dataprep.tokens.config import FimConfig, PackConfig, TokenizerConfig
-from dataprep.tokens.engines import Encoder, Fastokens
+from dataprep.tokens.encoding import TokenBatch
+from dataprep.tokens.engines import Encoder, Fastokens, differing
 from dataprep.tokens.fim import draw_cuts, encode_with_fim
 from dataprep.tokens.kinds import read_source
 from dataprep.tokens.packing import Packed, pack, shuffle_rows
@@ -65,11 +66,15 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A call to be timed and the text it works through: UTF-8 bytes and documents. May be called again."""
+    """A call to be timed and the text it works through: UTF-8 bytes and documents. May be called again.
+
+    `check` looks at what the timed calls made and raises AssertionError when it is wrong.
+    """
 
     call: Callable[[], object]
     text_bytes: int
     documents: int
+    check: Callable[[], None] | None = None
 
 
 def one_split(corpus: Path) -> Split:
@@ -230,6 +235,21 @@ def _tokenize(job: Job) -> Timed:
     return Timed(lambda: tokenizer.encode(texts), size, len(texts))
 
 
+def _encode_fast(job: Job) -> Timed:
+    """The fast library alone. Once: these texts would be in its cache the next time. Its ids are compared with hf's."""
+    texts, size = _texts(job)
+    tokenizer = _open_tokenizer(job)
+    engine = Fastokens(tokenizer.json)
+    made: list[TokenBatch] = []
+
+    def check() -> None:
+        wrong = differing(tokenizer, made[0], texts, np.arange(len(texts)))
+        if wrong:
+            raise AssertionError(f"fastokens gives other ids than hf for {len(wrong)} of {len(texts)} documents")
+
+    return Timed(lambda: made.append(tokenizer.encode_plain(texts, engine.encode)), size, len(texts), check)
+
+
 def _tokenize_fast(job: Job) -> Timed:
     """As the emit task does it, checks and all. Once: these texts would be in the library's cache the next time."""
     texts, size = _texts(job)
@@ -302,8 +322,10 @@ def _write_shard(columns: LayoutName) -> Callable[[Job], Timed]:
 
 
 TRAIN = "train tokenizer"
-TOKENIZE_FAST = "tokenize, fastokens"
 PREPARE = "prepare"
+ENCODE_REFERENCE, ENCODE_FAST, TOKENIZE_FAST = "encode, hf", "encode, fastokens", "tokenize, fastokens"
+# Whose second pass would find the texts in a cache.
+ONCE = (ENCODE_FAST, TOKENIZE_FAST)
 # In the order of a run. `prepare` is the real task from reading to the part and its keys.
 STAGES: Mapping[str, Callable[[Job], Timed]] = {
     "read": _read,
@@ -315,9 +337,10 @@ STAGES: Mapping[str, Callable[[Job], Timed]] = {
     PREPARE: _prepare,
     "dedup join": _join,
     "draw": _draw,
-    "tokenize, hf": _tokenize,
+    ENCODE_REFERENCE: _tokenize,
+    ENCODE_FAST: _encode_fast,
     TOKENIZE_FAST: _tokenize_fast,
-    "tokenize fim, hf": _fill_in_the_middle,
+    "encode fim, hf": _fill_in_the_middle,
     "pack": _pack("concat"),
     "pack best_fit": _pack("best_fit"),
     "pack none": _pack("none"),

@@ -117,6 +117,7 @@ def _emit_task(folder: Path, tokenizer: Path, engine: str) -> Any:
 
     from dataprep.batch import text_bytes
     from dataprep.runtime.draw import DrawnPart
+    from dataprep.runtime.membership import Membership
     from dataprep.runtime.parts import ORDER_END, Part
     from dataprep.runtime.stages.emit import STAGE, Emit, EngineUse
     from dataprep.runtime.task import Task
@@ -142,6 +143,7 @@ def _emit_task(folder: Path, tokenizer: Path, engine: str) -> Any:
         removal_lists=tuple(sorted((folder / "work" / "removals").rglob("*.arrow"))),
         low=0,
         high=ORDER_END,
+        membership=Membership(SEED),
         steps=(),
         tokenizer_json=folder / "shards" / "tokenizer.json",
         special=SpecialTokens(config.eos, config.bos, PAD),

@@ -9,13 +9,17 @@ import pytest
 from pydantic import BaseModel
 
 from dataprep.config.load import load
+from dataprep.config.mix import MixConfig
 from dataprep.config.models import DedupConfig, OutputConfig, Pipeline, RunConfig
 from dataprep.config.starter import starter_text
 from dataprep.config.steps import STEP_TYPES
 from dataprep.readers.inputs import Input
 from dataprep.tokens.config import PackConfig, TokenizerConfig, TrainTokenizer
 
-MODELS = [Pipeline, Input, DedupConfig, TokenizerConfig, TrainTokenizer, PackConfig, OutputConfig, RunConfig]
+MODELS: list[type[BaseModel]] = [
+    *(Pipeline, Input, DedupConfig, MixConfig, TokenizerConfig, TrainTokenizer, PackConfig),
+    *(OutputConfig, RunConfig),
+]
 SETTING = re.compile(r"^ *(?:# )? *(?:- )?([a-z_]+):(?= |$)", re.MULTILINE)
 
 
@@ -58,7 +62,7 @@ def test_the_starter_names_no_setting_that_does_not_exist() -> None:
 
 
 def test_defaults_in_comments_still_load_when_uncommented(tmp_path: Path) -> None:
-    text = re.sub(r"^# (?=(dedup|pack|run):|  \w)", "", starter_text(), flags=re.MULTILINE)
+    text = re.sub(r"^# (?=(dedup|mix|pack|run):|  \w)", "", starter_text(), flags=re.MULTILINE)
     text = re.sub(r"^#(?=  [a-z_]+:)", "", text, flags=re.MULTILINE)
     path = tmp_path / "p.yaml"
     path.write_text(text, encoding="utf-8")

@@ -101,7 +101,7 @@ def test_empty_documents_are_accounted_for_like_any_other(tmp_path: Path, datapr
     assert manifest["ledger"]["dedup"]["en"]["dropped"] == {"exact_dedup.duplicate": 1}
     # One EOS, and seq_length + 1 tokens a row.
     counts = {"documents": 1, "tokens": 1, "padding": 8, "rows": 1}
-    assert manifest["totals"] == {**counts, "text_bytes": 0, "fim_documents": 0, "truncated": 0}
+    assert manifest["totals"] == {**counts, "text_bytes": 0, "fim_documents": 0, "truncated": 0, "repeated": 0}
 
 
 def test_a_run_that_keeps_nothing_finishes_with_an_empty_set_that_says_why(tmp_path: Path, dataprep: Any) -> None:

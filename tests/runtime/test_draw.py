@@ -16,6 +16,7 @@ from dataprep.errors import DamageError
 from dataprep.runtime import draw as drawing
 from dataprep.runtime import parts as part_files
 from dataprep.runtime.draw import Drawn, DrawnPart, draw
+from dataprep.runtime.membership import Membership
 from dataprep.runtime.parts import ORDER_END, Part, sort_part, write_part
 
 SEED = 3
@@ -31,7 +32,7 @@ def made(path: Path, ids: list[str], source: str = "web") -> Part:
     docs = doc_batch(ids, [f"text of {doc_id} in {path.name}" for doc_id in ids], source, ids)
     part, _ = sort_part([docs], SEED)
     write_part(path, part)
-    return Part(path.name, str(path), "", part.num_rows, 0)
+    return Part(path.name, str(path), "", part.num_rows, 0, {source: 1})
 
 
 def row_of(ids: list[str], doc_id: str) -> int:
@@ -150,3 +151,39 @@ def test_batches_are_a_few_megabytes_and_never_empty(tmp_path: Path) -> None:
     for one in drawn:
         lengths = [len(text) for text in one.documents.column("text").to_pylist()]
         assert len(lengths) == 1 or sum(lengths) <= 4 << 20
+
+
+BOUNDS = [0, 1, ORDER_END // 3, ORDER_END // 2 + 12345, ORDER_END - 1, ORDER_END]
+
+
+@pytest.mark.parametrize("bounds", [[0, ORDER_END], BOUNDS])
+def test_every_copy_is_drawn_once_over_all_ranges(bounds: list[int], tmp_path: Path) -> None:
+    parts = [DrawnPart(made(tmp_path / "0", IDS[:20]), 0), DrawnPart(made(tmp_path / "1", IDS[20:], "code"), 1)]
+    lists = [removal_list(tmp_path / "r", [(0, 3, _text(parts[0], 3), "kept")])]
+    picks = Membership(1, epochs={"web": 3.0, "code": 0.5})
+    found = []
+    for low, high in itertools.pairwise(bounds):
+        for one in draw(parts, lists, low, high, REASON, picks):
+            found += list(zip(rows([one]), one.copy.tolist(), strict=True))
+    web = [(row[0], copy) for row, copy in found if row[2] == "web" and row[3] is None]
+    gone = sorted(IDS[:20], key=order)[3]
+    assert sorted(web) == sorted((name, copy) for name in set(IDS[:20]) - {gone} for copy in range(3))
+    assert [(row[0], copy) for row, copy in found if row[3] == REASON] == [(gone, 0)]
+    code = [(row[0], row[3], copy) for row, copy in found if row[2] == "code"]
+    assert sorted(name for name, _, _ in code) == sorted(IDS[20:])
+    assert {copy for _, _, copy in code} == {0}
+    assert {reason for _, reason, _ in code} == {None, "mix.left_out"}
+
+
+def test_copies_of_a_document_lie_far_apart_and_places_are_in_order(tmp_path: Path) -> None:
+    part = DrawnPart(made(tmp_path / "0", IDS), 0)
+    picks = Membership(1, epochs={"web": 4.0})
+    (one,) = draw([part], [], 0, ORDER_END, REASON, picks)
+    drawn = list(zip(one.documents.column("doc_id").to_pylist(), one.copy.tolist(), strict=True))
+    golden = 0x9E3779B97F4A7C15
+    places = [(order(name) + copy * golden) % ORDER_END for name, copy in drawn]
+    assert places == sorted(places)
+    for name in IDS:
+        mine = sorted((order(name) + copy * golden) % ORDER_END for copy in range(4))
+        gaps = [(b - a) % ORDER_END for a, b in zip(mine, mine[1:] + mine[:1], strict=True)]
+        assert min(gaps) > 0.1 * ORDER_END

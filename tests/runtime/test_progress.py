@@ -60,15 +60,15 @@ def test_a_whole_run_reads_as_a_few_plain_lines() -> None:
             (8, task(2)),
             (8, StageFinished("prepare", 8)),
             (9, Note("2 documents had no id")),
-            (9, RunFinished(1800, 70_000, 18, 2, 9.2, "abc")),
+            (9, RunFinished(1800, 70_000, 18, 2, 9.2, ("abc", "def"))),
         ]
     ) == [
-        "mixed: 3 splits for 2 workers",
+        "mixed: 3 pieces of input for 2 workers",
         "prepare: 3 tasks over 12.0 MB, 1 finished before",
         "prepare: task k2 is tried again: its worker was killed",
         "prepare: done in 0:08, 1,800 kept, 180 dropped, 20 quarantined",
         "2 documents had no id",
-        "finished in 0:09: 1,800 documents, 70,000 tokens, 18 rows, 2 shards, manifest abc",
+        "finished in 0:09: 1,800 documents, 70,000 tokens, 18 rows, 2 shards, manifest abc, def",
     ]
 
 

@@ -70,7 +70,7 @@ def build_shard(
         data = text.encode()
         digest = xxhash.xxh3_128_digest(data)
         origin = f"{source}.jsonl#{first}"
-        index.append((doc_id, source, origin, None, length, 0, False, len(data), digest, True, rows, offsets))
+        index.append((doc_id, source, origin, None, 0, length, 0, False, len(data), digest, True, rows, offsets))
     starts = [sorted(starts_of[row]) for row in order]
     layout = page_and_header(ROW_LENGTH, 1000, columns)
     written = write_shard(
@@ -92,6 +92,7 @@ def build_shard(
         "documents_file": f"documents/{stem}.parquet",
         "rows": len(packed),
         "documents": len(documents),
+        "repeated": 0,
         "fim_documents": 0,
         "tokens": len(stream),
         "truncated": 0,
@@ -117,8 +118,8 @@ def listed(directory: Path, name: str, rows: int | None) -> dict[str, Any]:
 
 
 def _counts(taken: int, kept: int, dropped: dict[str, int], quarantined: dict[str, int]) -> dict[str, Any]:
-    sizes = {"text_bytes_in": 0, "text_bytes_kept": 0}
-    return {"in": taken, "kept": kept, "dropped": dropped, "quarantined": quarantined, **sizes}
+    rest = {"elsewhere": 0, "text_bytes_in": 0, "text_bytes_kept": 0}
+    return {"in": taken, "kept": kept, "dropped": dropped, "quarantined": quarantined, **rest}
 
 
 def manifest_content(
@@ -131,7 +132,7 @@ def manifest_content(
         texts = [text.encode() for shard in SHARDS for _, name, text in shard if name == source]
         size = sum(map(len, texts))
         sums = {"documents": len(texts), "tokens": size + len(texts), "text_bytes": size}
-        sources[source] = {**sums, "truncated": 0, "fim_documents": 0}
+        sources[source] = {**sums, "repeated": 0, "truncated": 0, "fim_documents": 0}
     special = {"eos": {"token": "<eos>", "id": EOS}, "bos": None, "pad": {"token": "<pad>", "id": PAD}}
     return {
         "name": "tiny",
@@ -163,6 +164,8 @@ def manifest_content(
             "emit": {"en": _counts(3, 3, {}, {}), "zh": _counts(2, 2, {}, {})},
         },
         "edits": {"normalize.crlf": 2},
+        "split": None,
+        "mix": None,
         "totals": totals,
         "sources": sources,
         "shards": shards,

@@ -21,6 +21,7 @@ def table(names: list[str]) -> pa.Table:
             "source": name,
             "origin": f"f#{k}",
             "meta": None if k else '{"lang": "en"}',
+            "copy": k % 3,
             "tokens": 3,
             "truncated": 0,
             "fim": False,

@@ -78,6 +78,7 @@ class Changeable:
             "source": ["en"] * 3,
             "origin": ["x"] * 3,
             "meta": [None] * 3,
+            "copy": [0] * 3,
             "text_bytes": [len(text) for text in data],
             "text_xxh3": [xxhash.xxh3_128_digest(text) for text in data],
             **self.index,
@@ -91,7 +92,7 @@ class Changeable:
         path.write_text(json.dumps(content))
 
     def _describe(self, content: dict[str, Any]) -> None:
-        sums = {"documents": 3, "fim_documents": 1, "tokens": 30, "truncated": 5, "text_bytes": 24}
+        sums = {"documents": 3, "repeated": 0, "fim_documents": 1, "tokens": 30, "truncated": 5, "text_bytes": 24}
         sizes = {}
         for kind, name in (("", SHARD), ("db_", f"{SHARD}.db"), ("documents_", INDEX)):
             file = self.directory / name

@@ -281,6 +281,7 @@ def edit_index(directory: Path, column: str, values: list[object]) -> None:
         ("truncated", [0, 0, 1], "truncated: 1 in the index, the manifest says 0"),
         ("truncated", [0, 1, -1], "document 1 cannot have had 1 tokens cut away"),
         ("truncated", [0, 0, -9], "document 2 does not fit"),
+        ("copy", [0, 1, 0], "repeated: 1 in the index, the manifest says 0"),
         ("fim", [True, False, False], "fim_documents: 1 in the index, the manifest says 0"),
     ],
 )

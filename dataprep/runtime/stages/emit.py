@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from dataprep.batch import utf8_buffers
 from dataprep.runtime.draw import Drawn, DrawnPart, draw
 from dataprep.runtime.ledger import Tally, add_tallies
+from dataprep.runtime.membership import Membership
 from dataprep.runtime.parts import content_hashes
 from dataprep.runtime.rejected import DROPPED_SCHEMA, KeepText, Table, dropped_rows, rejected_table
 from dataprep.runtime.stages.dedup import REASON
@@ -53,12 +54,13 @@ class EngineUse:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """One shard: the documents of `parts` whose order lies in [low, high)."""
+    """One shard: the documents of `parts` whose place lies in [low, high), as often as `membership` takes them."""
 
     parts: tuple[DrawnPart, ...]
     removal_lists: tuple[Path, ...]
     low: int
     high: int
+    membership: Membership
     steps: tuple[Step, ...]
     tokenizer_json: Path
     special: SpecialTokens
@@ -84,8 +86,13 @@ class Emit:
             try:
                 return self._emit(Encoder(tokenizer, engine, self.engine.check_every, spelling))
             except EngineDiffers as error:
-                self.engine.trust.withdraw(self.engine.name, self.shard.stem, error.texts)
+                self.engine.trust.withdraw(self.engine.name, self._finder, error.texts)
         return self._emit(Encoder(tokenizer, None, self.engine.check_every, spelling))
+
+    @property
+    def _finder(self) -> str:
+        # Shards of two splits have one name.
+        return f"{self.shard.stem}-{self.membership.side[0]:016x}"
 
     def _fast_engine(self, tokenizer: Tokenizer) -> Fastokens | None:
         use = self.engine
@@ -100,7 +107,7 @@ class Emit:
     def _emit(self, encoder: Encoder) -> Outcome:
         with rejected_table(self.dropped, DROPPED_SCHEMA) as dropped:
             content = _Content(self, dropped, encoder)
-            for drawn in draw(self.parts, self.removal_lists, self.low, self.high, REASON):
+            for drawn in draw(self.parts, self.removal_lists, self.low, self.high, REASON, self.membership):
                 content.add(drawn)
         outputs: dict[Path, int | None] = {self.dropped: dropped.rows} if dropped.rows else {}
         name = REFERENCE if encoder.engine is None else self.engine.name
@@ -165,18 +172,22 @@ class _Content:
 
     def add(self, drawn: Drawn) -> None:
         """Judge and encode a batch of drawn documents."""
-        alive = pc.is_null(drawn.documents.column("reason"))
-        removed = drawn.documents.filter(pc.invert(alive))
+        reason = drawn.documents.column("reason").cast(pa.string())
+        duplicate = pc.fill_null(pc.equal(reason, REASON), fill_value=False)
+        removed = drawn.documents.filter(duplicate)
         self.removed += removed.num_rows
-        matched = drawn.matched.filter(pc.invert(alive))
-        self.dropped.write(dropped_rows(removed, DEDUP, self.job.keep_text, matched))
-        judged = judge(drawn.documents.filter(alive), self.job.steps)
+        self.dropped.write(dropped_rows(removed, DEDUP, self.job.keep_text, drawn.matched.filter(duplicate)))
+        first = pa.array(drawn.copy == 0)
+        judged = judge(drawn.documents.filter(pc.and_not(first, duplicate)), self.job.steps)
         self.dropped.write(dropped_rows(judged.dropped, STAGE, self.job.keep_text))
         self.tallies.append(judged.tallies)
         self.edits.update(judged.edits)
-        self._encode(judged.kept)
+        self._encode(judged.kept, np.zeros(judged.kept.num_rows, np.int32))
+        if drawn.copy.any():
+            # Accounted for where they were drawn first.
+            self._encode(*_kept_copies(drawn, self.job.steps))
 
-    def _encode(self, batch: pa.RecordBatch) -> None:
+    def _encode(self, batch: pa.RecordBatch, copy: npt.NDArray[np.int32]) -> None:
         if batch.num_rows == 0:
             return
         text = batch.column("text")
@@ -190,6 +201,7 @@ class _Content:
         _, text_offsets = utf8_buffers(text)
         columns = {
             **{name: batch.column(name) for name in ("doc_id", "source", "origin", "meta")},
+            "copy": pa.array(copy),
             "tokens": pa.array(np.diff(tokens.offsets).astype(np.int32)),
             "truncated": pa.array(truncated),
             "fim": pa.array(rearranged),
@@ -246,7 +258,8 @@ class _Content:
             return {}
         table = pa.Table.from_batches(self.index).unify_dictionaries()
         table = table.set_column(1, "source", table.column("source").cast(pa.string()))
-        wanted = {"tokens": "tokens", "truncated": "truncated", "text_bytes": "text_bytes", "fim_documents": "fim"}
+        table = table.append_column("repeated", pc.greater(table.column("copy"), 0))
+        wanted = {name: name for name in ("repeated", "tokens", "truncated", "text_bytes")} | {"fim_documents": "fim"}
         sums = table.group_by("source", use_threads=False).aggregate(
             [("doc_id", "count"), *((column, "sum") for column in wanted.values())]
         )
@@ -257,3 +270,12 @@ class _Content:
             }
             for row in sums.sort_by("source").to_pylist()
         }
+
+
+def _kept_copies(drawn: Drawn, steps: Sequence[Step]) -> tuple[pa.RecordBatch, npt.NDArray[np.int32]]:
+    """The repetitions among drawn documents that the steps keep, and the number of each."""
+    numbers = np.unique(drawn.copy)
+    kept = [judge(drawn.documents.filter(pa.array(drawn.copy == number)), steps).kept for number in numbers if number]
+    whole = pa.Table.from_batches(kept).unify_dictionaries().combine_chunks().to_batches()
+    batch = whole[0] if whole else kept[0]
+    return batch, np.repeat(numbers[numbers > 0], [each.num_rows for each in kept])

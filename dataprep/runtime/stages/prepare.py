@@ -126,6 +126,7 @@ class _PartWriter:
         write_part(path, part)
         self.outputs[path] = part.num_rows
         fact: dict[str, Any] = {"path": str(path), "rows": part.num_rows, "text_bytes": self._bytes}
+        fact["sources"] = _bytes_by_source(part)
         if self.job.dedup is None:
             self._exempt(part.column("source"))
         else:
@@ -152,3 +153,10 @@ class _PartWriter:
     def _exempt(self, source: pa.DictionaryArray) -> None:
         counts = pc.value_counts(source.cast(pa.string())).to_pylist()
         self.exempt.update({entry["values"]: entry["counts"] for entry in counts})
+
+
+def _bytes_by_source(part: pa.RecordBatch) -> dict[str, int]:
+    source, (_, offsets) = part.column("source"), utf8_buffers(part.column("text"))
+    names = source.dictionary.to_pylist()
+    sums = np.bincount(source.indices.to_numpy(), weights=np.diff(offsets), minlength=len(names))
+    return {name: int(size) for name, size in zip(names, sums, strict=True) if size}
