@@ -19,6 +19,7 @@ from dataprep import __version__, interrupts
 from dataprep.errors import ConfigError, DamageError, PipelineError
 from dataprep.streams import json_text
 from dataprep.visible import visible
+from dataprep.wording import shown_path
 
 _PIPE_WIDTH = 160
 _SHOW_CURSOR = "\x1b[?25h"
@@ -117,7 +118,7 @@ def run(
             context.exit(interrupts.CODE)
     for manifest in manifests:
         folder = loaded.pipeline.output.path / (manifest.split.name if manifest.split else "")
-        print(f"{visible(os.path.normpath(folder))}: manifest {manifest.hash}", flush=True)
+        print(f"{visible(shown_path(folder))}: manifest {manifest.hash}", flush=True)
 
 
 @main.command()
