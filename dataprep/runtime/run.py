@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -103,6 +104,7 @@ def _all_stages(plan: Plan, stages: _Stages) -> Finished:
         taken = ", ".join(f"{source} {epochs:.4g}" for source, epochs in sets[0].epochs.items())
         stages.report(events.Note(f"epochs of each source: {taken}"))
     records = _trusted(plan, settled, stages, [task for each in sets for task in each.tasks])
+    _tell_slow(settled, list(records.values()), stages.report)
     emitted = [Emitted(each.set, each.epochs, [records[task.id] for task in each.tasks]) for each in sets]
     return Finished(prepared, deduplicated, settled, emitted)
 
@@ -113,6 +115,18 @@ def _tell_engine(plan: Plan, settled: TaskRecord, report: events.Reporter) -> No
         report(events.Note(f"encoding with {engine['name']}, which is slow: {engine['why']}"))
     for name, texts in trust_in(plan, settled).findings().items():
         report(events.Note(f"{name} is not used: it gave other ids than {REFERENCE} for text {texts[0]}"))
+
+
+def _tell_slow(settled: TaskRecord, emitted: Sequence[TaskRecord], report: events.Reporter) -> None:
+    """Tell of what the reference encoded although a fast engine had proven itself."""
+    fast = settled.facts["engine"]["name"]
+    used = Counter(record.facts["engine"]["name"] for record in emitted)
+    failed = sum(record.facts["engine"]["failed"] for record in emitted)
+    if fast != REFERENCE and used[REFERENCE]:
+        what = f"{counted(used[REFERENCE], 'shard')} of {len(emitted):,} were encoded with {REFERENCE}, which is slow"
+        report(events.Note(f"{what}: {fast} cannot be used any more, or not on every machine"))
+    if failed:
+        report(events.Note(f"{fast} failed at {counted(failed, 'document')}, which {REFERENCE} encoded"))
 
 
 def _trusted(plan: Plan, settled: TaskRecord, stages: _Stages, tasks: Sequence[Task]) -> dict[str, TaskRecord]:

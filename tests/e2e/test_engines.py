@@ -12,7 +12,7 @@ import pytest
 
 FAST = "fastokens 9.9"
 # Encodes by the reference. TAMPER makes it wrong where the text holds the marker: `spelling` changes an id, `pieces`
-# takes other tokens for the same bytes.
+# takes other tokens for the same bytes, `failure` raises.
 DOUBLE = """\
 import json, os
 import numpy as np
@@ -37,6 +37,8 @@ class Tokenizer:
     def tampered(self, text, ids):
         if not TAMPER or MARKER not in text:
             return ids
+        if TAMPER == "failure":
+            raise RuntimeError("no more")
         if TAMPER == "spelling":
             return [ids[0] + 1, *ids[1:]]
         return sum((self.inner.encode(letter, add_special_tokens=False).ids for letter in text), [])
@@ -110,6 +112,21 @@ def test_an_engine_that_turns_wrong_is_caught_and_all_its_shards_are_made_again(
     run(command, double)
     assert manifest_of(tmp_path)["run"]["engine"]["differences"] == [difference]
     assert manifest_of(tmp_path)["run"]["engine"]["shards"] == {"hf": len(right["shards"])}
+
+
+def test_what_an_engine_fails_at_is_encoded_by_the_reference_and_told(
+    tmp_path: Path, dataprep: Any, write_small: Any, double: dict[str, str]
+) -> None:
+    command = dataprep.line(write_small(tmp_path))
+    run(command, double)
+    right = manifest_of(tmp_path)
+    (tmp_path / "out" / right["shards"][0]["file"]).unlink()
+    told = run(command, {**double, "TAMPER": "failure:"})
+    again = manifest_of(tmp_path)
+    failed = again["run"]["engine"]["failed"]
+    assert again["hash"] == right["hash"]
+    assert failed == right["shards"][0]["documents"]
+    assert f"{FAST} failed at {failed} documents, which hf encoded" in told
 
 
 def test_an_engine_that_fails_its_proof_is_not_used_or_stops_the_run(

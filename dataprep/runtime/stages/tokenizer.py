@@ -71,26 +71,24 @@ class SettleTokenizer:
         plain = tokenizer.encode_plain(texts)
         storage.write_bytes(self.json, tokenizer.json)
         lengths, counts = np.unique(np.diff(tokenizer.bordered(plain).offsets), return_counts=True)
-        engine, proven = self._engine(tokenizer, texts, plain)
         facts = {
             "special": asdict(tokenizer.special),
             "fingerprint": tokenizer.fingerprint,
             "lengths": [lengths.tolist(), counts.tolist()],
             "text_bytes": sum(len(text.encode()) for text in texts),
-            "engine": engine,
-            "sources": {source: self._measured(source, tokenizer, proven) for source in sorted(self.mixed)},
+            "engine": self._engine(tokenizer, texts, plain),
+            "sources": {source: self._measured(source, tokenizer) for source in sorted(self.mixed)},
         }
         return Outcome({self.json: None}, facts=facts)
 
-    def _measured(self, source: str, tokenizer: Tokenizer, engine: Fastokens | None) -> list[int]:
-        """Tokens of a sample of a source, and its text bytes before the steps."""
+    def _measured(self, source: str, tokenizer: Tokenizer) -> list[int]:
+        """Tokens by the reference of a sample of a source, and its text bytes before the steps."""
         parts = [drawn for drawn in self.parts if source in drawn.part.sources]
         tokens = size = 0
         wanted = max(_AT_LEAST, min(_A_SOURCE, _ALL_SOURCES // len(self.mixed)))
         for alive in self._drawn(wanted, self.mixed[source], parts, OfSource(source)):
             size += text_bytes(alive)
-            plain = tokenizer.encode_plain(self._kept(alive), None if engine is None else engine.encode)
-            tokens += len(tokenizer.bordered(plain).ids)
+            tokens += len(tokenizer.encode(self._kept(alive)).ids)
         return [tokens, size]
 
     def _source(self) -> Source:
@@ -112,12 +110,10 @@ class SettleTokenizer:
         texts: list[str] = judge(batch, self.steps).kept.column("text").to_pylist()
         return texts
 
-    def _engine(
-        self, tokenizer: Tokenizer, texts: list[str], plain: TokenBatch
-    ) -> tuple[dict[str, Any], Fastokens | None]:
-        """Name and version of the engine, the texts compared, and why it is not the fast one; and the fast one."""
+    def _engine(self, tokenizer: Tokenizer, texts: list[str], plain: TokenBatch) -> dict[str, Any]:
+        """Name and version of the engine, the texts it was compared on, and why it is not the fast one."""
         if self.config.engine == REFERENCE:
-            return {"name": REFERENCE, "compared": 0, "why": None, "differences": []}, None
+            return {"name": REFERENCE, "compared": 0, "why": None, "differences": []}
         probes = probe_texts(tokenizer.added_tokens)
         why: str
         differences: tuple[str, ...] = ()
@@ -126,14 +122,14 @@ class SettleTokenizer:
             prove(tokenizer, engine, texts, plain)
             prove(tokenizer, engine, probes, tokenizer.encode_plain(probes))
             compared = len(texts) + len(probes)
-            return {"name": engine.identity, "compared": compared, "why": None, "differences": []}, engine
+            return {"name": engine.identity, "compared": compared, "why": None, "differences": []}
         except EngineUnusable as error:
             why = str(error)
         except EngineDiffers as error:
             why, differences = f"{engine.identity} gave {error}", error.texts
         if self.config.engine == FASTOKENS:
             raise ConfigError(why, where="tokenizer.engine", mend="set tokenizer.engine to auto or hf")
-        return {"name": REFERENCE, "compared": 0, "why": why, "differences": list(differences)}, None
+        return {"name": REFERENCE, "compared": 0, "why": why, "differences": list(differences)}
 
 
 def tokens_per_byte(facts: Mapping[str, Any], source: str) -> float:
