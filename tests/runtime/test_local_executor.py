@@ -195,3 +195,38 @@ def test_workers_leave_when_the_run_is_killed(tmp_path: Path) -> None:
     os.close(keeper)
     assert _at_end(reader)
     os.close(reader)
+
+
+UNREAD = """
+import sys
+from pathlib import Path
+import multiprocess
+sys.path.insert(0, sys.argv[2])
+from executor_jobs import Write
+from dataprep.runtime.executors.local import work
+from dataprep.runtime.task import Task
+
+folder = Path(sys.argv[1])
+context = multiprocess.get_context("spawn")
+ours, theirs = context.Pipe()
+alive, _ = context.Pipe(duplex=False)
+worker = context.Process(target=work, args=(theirs, alive, folder))
+worker.start()
+theirs.close()
+ours.send(Task("stage", "web/x", "x", Write(folder / "x", "x"), 1, 1))
+ours.poll(60)
+ours.close()
+worker.join(60)
+print(worker.exitcode)
+"""
+
+
+def test_a_worker_whose_answer_nobody_takes_leaves_without_a_word(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNREAD, str(tmp_path), str(HERE)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=200,
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")

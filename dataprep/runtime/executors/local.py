@@ -160,9 +160,10 @@ def work(pipe: Any, alive: Any, ledger: Path) -> None:
     while True:
         try:
             task: Task = pipe.recv()
-        except EOFError:
+            done = _execute(task, ledger)
+            pipe.send(done)
+        except (EOFError, OSError):  # the parent has closed its end, perhaps before it took an answer, or has died
             return
-        pipe.send(_execute(task, ledger))
 
 
 def _execute(task: Task, ledger: Path) -> TaskRecord | PipelineError | str:
