@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dataprep.step import Frozen
 
-_MAX_EPOCHS = 1000
+_MAX_EPOCHS = 100
+# Between them shares stay numbers.
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-9, 1e9
 _Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class SourceMix(Frozen):
     """How much of one source is taken."""
 
-    weight: _Finite | None = Field(None, description="Its share of the tokens, relative to the other weights.")
+    weight: _Finite | None = Field(
+        None, le=_MOST_WEIGHT, description="Its share of the tokens, relative to the other weights."
+    )
     epochs: _Finite | None = Field(
         None,
         le=_MAX_EPOCHS,
         description="How often its documents are taken; 1.5: all once and half of them again, 0.1: a tenth of them.",
     )
     max_tokens: int | None = Field(None, ge=1, description="At most about so many of its tokens, repeats included.")
+
+    @field_validator("weight")
+    @classmethod
+    def _told_from_nothing(cls, weight: float | None) -> float | None:
+        if weight and weight < _LEAST_WEIGHT:
+            raise ValueError(f"must be 0 or at least {_LEAST_WEIGHT:g}, not {weight:g}")
+        return weight
 
 
 class MixConfig(Frozen):
@@ -56,6 +67,11 @@ class MixConfig(Frozen):
     def changes(self) -> bool:
         """Whether anything but all of every source once is asked for."""
         return bool(self.sources) or self.shares_out
+
+    @property
+    def measures(self) -> bool:
+        """Whether it must be known how many tokens there are of each source."""
+        return self.shares_out or any(source.max_tokens is not None for source in self.sources.values())
 
     @property
     def shares_out(self) -> bool:

@@ -54,7 +54,7 @@ class OutputConfig(Frozen):
     dropped_text: Literal["excerpt", "full", "none"] = Field(
         "excerpt", description="How much text of each dropped document goes into dropped/*.parquet."
     )
-    splits: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
+    splits: dict[str, Annotated[float, Field(ge=1e-6, lt=1)]] = Field(
         default_factory=dict,
         description="Name to share of the documents, 1 in all: a shard set each, in a folder of that name.",
     )
@@ -68,7 +68,7 @@ class OutputConfig(Frozen):
             if name in RESERVED_FOLDERS:
                 raise ValueError(f"{name!r} is the name of a folder of tables, choose another")
         if splits and abs(sum(splits.values()) - 1) > _SHARES_TOLERANCE:
-            raise ValueError(f"shares add up to {sum(splits.values()):.6g}, not to 1")
+            raise ValueError(f"shares add up to {sum(splits.values()):.12g}, not to 1")
         return splits
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ from dataprep.dedup.keys import ExactDedup
 from dataprep.errors import ConfigError, ConfigErrors
 from dataprep.readers.inputs import Split
 from dataprep.runtime.directories import RunPaths, owned_by, refuse_strangers
+from dataprep.runtime.mixing import check_sources
 from dataprep.shards.layout import Layout
 from dataprep.step import Step
 
@@ -19,7 +20,11 @@ from dataprep.step import Step
 def check_paths(loaded: LoadedPipeline, paths: RunPaths) -> None:
     """Raise ConfigErrors for folders that cannot be, and configured files that are missing or a run would replace."""
     faults = [
-        *_folder_faults(loaded.where("output", "path"), "output.path", paths.output),
+        *(
+            fault
+            for each in dict.fromkeys((paths.output, *(each.output for each in paths.sets)))
+            for fault in _folder_faults(loaded.where("output", "path"), "output.path", each)
+        ),
         *_folder_faults(loaded.where("run", "work_dir"), "run.work_dir", paths.work),
         *(fault for where, file in _configured_files(loaded) for fault in _file_faults(where, file, paths)),
     ]
@@ -56,7 +61,7 @@ def _file_faults(where: str, file: Path, paths: RunPaths) -> Iterator[ConfigErro
 
 
 def check_labels(loaded: LoadedPipeline, splits: Sequence[Split]) -> None:
-    """Raise ConfigErrors for a source that `only` or `except` of a step names and no input has."""
+    """Raise ConfigErrors for a source that `only` or `except` of a step or the mix names and no input has."""
     if any(split.input.source_field for split in splits):
         return  # then the records decide
     known = sorted({split.input.source or "" for split in splits})
@@ -66,6 +71,10 @@ def check_labels(loaded: LoadedPipeline, splits: Sequence[Split]) -> None:
             for label in () if selector is None else selector.source:
                 if label not in known:
                     faults.append(_unknown(loaded, (number, step), key, label, known))
+    try:
+        check_sources(loaded.pipeline.mix, dict.fromkeys(known, 1.0), loaded.where("mix"))
+    except ConfigError as fault:
+        faults.append(fault)
     if faults:
         raise ConfigErrors(faults)
 

@@ -6,7 +6,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ import xxhash
 
 from dataprep.errors import ConfigError, EnvironmentFailure, PipelineError
 from dataprep.shards.manifest import FILE_NAME, load_manifest
-from dataprep.storage import disk_errors
+from dataprep.storage import disk_errors, write_bytes
 
 # What a run may write into its output directory besides shards; stale files there belong to an earlier run of it.
 _TABLES = ("documents", "dropped", "quarantine")
@@ -24,8 +24,9 @@ _FILES = (FILE_NAME, "inputs.parquet", "tokenizer.json")
 _PLACE = r"\d{5,}-of-\d{5,}"
 # Says that a run has taken the directory: what it is about to write or clear there is no stranger's.
 _MARKER = ".dataprep"
-# What the mark of a split's folder holds; any other mark is empty.
-_SPLIT = "split\n"
+# What lies in a marked folder: a shard set, that of a split, or sets in folders below. The first line of its mark; the
+# others are the names of the pipelines that wrote it. An empty mark stands for a set.
+_SET, _SPLIT, _SPLITS = "set", "split", "splits"
 # As storage.atomic_path names them: the final name and the writer's process id.
 _LEFTOVER = re.compile(r"\..+\.\d+\.tmp")
 
@@ -73,15 +74,27 @@ class RunPaths:
         return (self.output / _MARKER).exists() or self.manifest.exists()
 
     def former(self) -> list[RunPaths]:
-        """Shard sets that earlier runs with other splits, or with none, have begun or finished below `output`."""
-        folders = [path.parent for path in sorted(self.output.glob(f"*/{_MARKER}")) if path.read_text() == _SPLIT]
-        sets = [self.of_split(folder.name) for folder in folders if folder.name not in self.splits]
-        # A run with splits leaves its mark here and nothing else.
-        root = replace(self, splits=())
-        begun = any(self.output.glob("*.mindrecord")) or any(
-            (self.output / name).exists() for name in (*_TABLES, *_FILES)
-        )
-        return [root, *sets] if self.splits and begun else sets
+        """Shard sets that runs with other splits, or with none, have begun or finished in `output` or right below."""
+        marks = [path.parent for path in sorted(self.output.glob(f"*/{_MARKER}"))]
+        folders = [folder.name for folder in marks if _mark_of(folder)[0] == _SPLIT]
+        sets = [self.of_split(name) for name in folders if name not in self.splits]
+        whole = self.splits and (self.output / _MARKER).exists() and _mark_of(self.output)[0] == _SET
+        return [replace(self, splits=()), *sets] if whole else sets
+
+    def take(self) -> None:
+        """Mark the folders of the shard sets as written by this run from now on; clear former ones first."""
+        for folder, kind in self._kinds().items():
+            names = dict.fromkeys([*_mark_of(folder)[1], self.name])
+            with disk_errors(folder):
+                write_bytes(folder / _MARKER, "\n".join([kind, *names, ""]).encode())
+
+    def _kinds(self) -> dict[Path, str]:
+        """What this run makes of the folders it writes."""
+        return {self.output: _SPLITS} | {each.output: _SPLIT if self.splits else _SET for each in self.sets}
+
+    def names(self) -> list[str]:
+        """Names of all pipelines that have written into the output folder."""
+        return list(dict.fromkeys([*_mark_of(self.output)[1], self.name]))
 
     def part_stem(self, task_id: str) -> Path:
         """Stem of the part files of one prepare task."""
@@ -112,6 +125,16 @@ class RunPaths:
         return self.output / "documents" / f"{self.name}-{number:05d}-of-{count:05d}.parquet"
 
 
+def _mark_of(folder: Path) -> tuple[str, list[str]]:
+    """What lies in a folder by its mark, and the names of the pipelines that wrote it; without one, a set by nobody."""
+    path = folder / _MARKER
+    if not path.exists():
+        return _SET, []
+    with disk_errors(path):
+        kind, *names = path.read_bytes().decode(errors="replace").splitlines() or [_SET]
+    return kind, names
+
+
 def file_stem(key: str) -> str:
     """A key such as `web/000012` as part of a file name, unique also where it had to be changed or cut."""
     if re.fullmatch(r"[\w.-]{1,40}/[0-9]{1,16}", key):
@@ -124,15 +147,16 @@ def file_stem(key: str) -> str:
 @contextmanager
 def locked(paths: RunPaths) -> Iterator[None]:
     """Create the directories and hold them for this process alone; the locks die with it."""
-    marks = {paths.work: "", paths.output: ""} | {paths.of_split(split).output: _SPLIT for split in paths.splits}
+    kinds = paths._kinds()
     descriptors = []
     try:
-        for directory, mark in marks.items():
+        for directory in dict.fromkeys((paths.work, *kinds)):
             with disk_errors(directory):
                 directory.mkdir(parents=True, exist_ok=True)
                 descriptors.append(os.open(directory, os.O_RDONLY))
                 _lock(descriptors[-1], directory)
-                (directory / _MARKER).write_text(mark)
+                if not (directory / _MARKER).exists():
+                    (directory / _MARKER).write_text(f"{kinds[directory]}\n" if directory in kinds else "")
         yield
     finally:
         for descriptor in descriptors:
@@ -148,30 +172,44 @@ def _lock(descriptor: int, directory: Path) -> None:
         ) from error
 
 
-def owned_by(paths: RunPaths) -> Callable[[str], bool]:
-    """A function that tells of a path without links (`os.path.realpath`) whether a run writes it, or clears it away."""
+def owned_by(paths: RunPaths, *, marked: bool = False) -> Callable[[str], bool]:
+    """A function that tells of a path without links (`os.path.realpath`) whether a run writes it, or clears it away.
+
+    `marked`: only in folders that a run has taken, by their marks.
+    """
+    sets = [each for each in (*paths.sets, *paths.former()) if not marked or each.taken()]
+    outputs = {os.path.realpath(each.output): each.names() for each in sets}
     work = os.path.realpath(paths.work)
-    outputs = {os.path.realpath(each.output) for each in (paths, *paths.sets)}
-    files = {f"{output}/{name}" for output in outputs for name in (*_FILES, _MARKER)} | {f"{work}/{_MARKER}"}
+    taken = [work] if not marked or (paths.work / _MARKER).exists() else []
+    files = {f"{output}/{name}" for output in outputs for name in _FILES}
+    files |= {f"{folder}/{_MARKER}" for folder in (os.path.realpath(paths.output), work, *outputs)}
     scratch = [f"{output}/{paths.scratch.name}/" for output in sorted(outputs)]
-    folders = (*scratch, *(f"{work}/{name}/" for name in _WORK))
-    tables = {f"{output}/{name}" for output in outputs for name in _TABLES}
-    shard, table = _shard_name(paths.name), _table_name(paths.name)
+    folders = (*scratch, *(f"{folder}/{name}/" for folder in taken for name in _WORK))
+    shards = {output: _any(map(_shard_name, names)) for output, names in outputs.items()}
+    tables = {
+        f"{output}/{name}": _any(map(_table_name, names)) for output, names in outputs.items() for name in _TABLES
+    }
 
     def owns(path: str) -> bool:
         folder, _, name = path.rpartition("/")
         if path in files or path.startswith(folders):
             return True
-        return bool((folder in outputs and shard.fullmatch(name)) or (folder in tables and table.fullmatch(name)))
+        return any(folder in known and known[folder](name) for known in (shards, tables))
 
     return owns
 
 
+def _any(patterns: Iterable[re.Pattern[str]]) -> Callable[[str], bool]:
+    every = list(patterns)
+    return lambda name: any(pattern.fullmatch(name) for pattern in every)
+
+
 def refuse_strangers(paths: RunPaths) -> None:
     """Raise ConfigError if a run would write over, or clear away, what no run has put there."""
-    outputs = dict.fromkeys((paths.output, *(each.output for each in paths.sets)))
+    outputs = [each.output for each in paths.sets]
     for directory, names in (*((output, _FILES) for output in outputs), (paths.work, _WORK)):
-        if (directory / _MARKER).exists() or (directory != paths.work and _is_manifest(directory)):
+        marked = (directory / _MARKER).exists() and _mark_of(directory)[0] != _SPLITS
+        if marked or (directory != paths.work and _is_manifest(directory)):
             continue
         found = [name for name in names if os.path.lexists(directory / name)]
         if found:
@@ -205,12 +243,14 @@ def _clear_scratch(sets: Sequence[RunPaths]) -> None:
 
 
 def clear_former(paths: RunPaths) -> None:
-    """Remove the shard sets of earlier runs with other splits, manifest first."""
+    """Remove the shard sets of earlier runs with other splits, manifest first, mark last."""
     for former in paths.former():
         with disk_errors(former.output):
-            for name in (*_FILES, *((_MARKER,) if former.output != paths.output else ())):
+            for name in _FILES:
                 (former.output / name).unlink(missing_ok=True)
             clear_stale(former, set())
+            if former.output != paths.output:
+                (former.output / _MARKER).unlink(missing_ok=True)
 
 
 def clear_work(paths: RunPaths) -> None:
@@ -230,12 +270,12 @@ def _table_name(name: str) -> re.Pattern[str]:
 
 
 def clear_stale(paths: RunPaths, listed: set[str]) -> None:
-    """Remove the shards and tables that an earlier, unfinished run left and the manifest does not list."""
-    shard, table = _shard_name(paths.name), _table_name(paths.name)
+    """Remove the shards and tables that earlier runs left in this set's folder and the manifest does not list."""
+    is_shard, is_table = (_any(map(pattern, paths.names())) for pattern in (_shard_name, _table_name))
     with disk_errors(paths.output):
-        ours = [path for path in sorted(paths.output.glob("*")) if shard.fullmatch(path.name)]
+        ours = [path for path in sorted(paths.output.glob("*")) if is_shard(path.name)]
         for name in _TABLES:
-            ours += [path for path in sorted((paths.output / name).glob("*")) if table.fullmatch(path.name)]
+            ours += [path for path in sorted((paths.output / name).glob("*")) if is_table(path.name)]
         for path in ours:
             if path.relative_to(paths.output).as_posix() not in listed:
                 path.unlink()

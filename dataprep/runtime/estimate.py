@@ -7,7 +7,7 @@ where much is duplicated.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ from dataprep.readers.inputs import Split
 from dataprep.runtime.bad_records import bad_of_sample
 from dataprep.runtime.estimated import Estimate, SourceEstimate, as_json, render_estimate
 from dataprep.runtime.mixing import settle_epochs
-from dataprep.runtime.plan import Plan, make_plan
+from dataprep.runtime.plan import Plan, load_planned_tokenizer, make_plan
 from dataprep.runtime.run import finished_sets, worker_count
 from dataprep.runtime.sample import Sample, by_input, measured, read_sample
 from dataprep.runtime.shard_size import target_tokens
@@ -34,8 +34,8 @@ from dataprep.tokens.config import PackConfig
 from dataprep.tokens.encoding import TokenBatch
 from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineFails, EngineUnusable, Fastokens, fastokens_version
 from dataprep.tokens.packing import cells
-from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.wording import counted, shown_path
+from dataprep.tokens.tokenizer import Tokenizer
+from dataprep.wording import counted, shortened, shown_path, some_of
 
 __all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate"]
 
@@ -110,32 +110,34 @@ def _mixed(plan: Plan, sources: Sequence[SourceEstimate]) -> tuple[tuple[SourceE
         return tuple(sources), ()
     if any(entry.source_field for entry in plan.pipeline.inputs):
         return tuple(sources), ("sources are named by the records: the mix is not in these figures",)
-    available: Counter[str] = Counter()
+    share = plan.sets[0].share
+    available: dict[str, float] = defaultdict(float)
     for source in sources:
-        available[source.source] += source.tokens
+        available[source.source] += source.tokens * share
     try:
         epochs = settle_epochs(mix, available, plan.mix_at)
     except ConfigError as error:
         return tuple(sources), (f"the mix is not in these figures: by them, {error.what}",)
+    # The other sets repeat nothing.
+    times = {source: share * value + (1 - share) * min(1.0, value) for source, value in epochs.items()}
     mixed = tuple(
         replace(
             source,
-            tokens=round(source.tokens * epochs[source.source]),
-            row_tokens=round(source.row_tokens * epochs[source.source]),
-            emit_seconds=round(source.emit_seconds * epochs[source.source], 3),
+            tokens=round(source.tokens * times[source.source]),
+            row_tokens=round(source.row_tokens * times[source.source]),
+            emit_seconds=round(source.emit_seconds * times[source.source], 3),
         )
         for source in sources
     )
-    taken = ", ".join(f"{source} {value:.4g}" for source, value in epochs.items())
+    taken = some_of(f"{shortened(source)} {value:.4g}" for source, value in epochs.items())
     return mixed, (f"epochs of each source, by this sample: {taken}",)
 
 
 def _encoder(plan: Plan) -> _Encoder:
-    source, pipeline = plan.source, plan.pipeline
-    fast = pipeline.tokenizer.engine != REFERENCE and fastokens_version() is not None
-    if source is None:
+    fast = plan.pipeline.tokenizer.engine != REFERENCE and fastokens_version() is not None
+    tokenizer = load_planned_tokenizer(plan)
+    if tokenizer is None:
         return _Encoder(None, None, FASTOKENS if fast else REFERENCE)
-    tokenizer = load_tokenizer(pipeline.tokenizer, source.json, source.marks, pipeline.pack.fim)
     try:
         return _Encoder(tokenizer, Fastokens(tokenizer.encoding_json) if fast else None, FASTOKENS)
     except EngineUnusable:

@@ -81,7 +81,7 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> tuple[Manifest
         with storage.disk_errors(output):
             clear_stale(emitted.set.paths, listed)
         contents.append((output, {**content, "run": run}))
-    # All of them or none: nothing is left to do but to write them.
+    # Nothing else is left to do by now, so that sets are finished together but for a failure in here.
     return tuple([write_manifest(output, content) for output, content in contents])
 
 
@@ -119,6 +119,12 @@ def why_empty(manifest: Manifest) -> str:
     for counts in (counts for by_source in manifest.ledger.values() for counts in by_source.values()):
         lost.update(counts.dropped)
         lost.update(counts.quarantined)
+    elsewhere = sum(counts.elsewhere for counts in manifest.ledger[emit.STAGE].values())
+    if elsewhere:
+        return (
+            f"the set holds no documents: {counted(elsewhere, 'document')} of {manifest.inputs.records:,} records "
+            "are on the other sides"
+        )
     if not lost:
         return "the set holds no documents: there are no records in the inputs"
     reason, count = min(lost.items(), key=lambda item: (-item[1], item[0]))

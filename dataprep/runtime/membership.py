@@ -15,8 +15,8 @@ import xxhash
 
 from dataprep.batch import LABEL, with_column
 from dataprep.dedup.keys import Normalization, content_keys
+from dataprep.shards.manifest import LEFT_OUT
 
-LEFT_OUT = "mix.left_out"
 # Draws are 64-bit: every one lies in [0, DRAW_END).
 DRAW_END = 1 << 64
 _BYTES_OF_A_HASH = 16
@@ -51,6 +51,27 @@ class OfSource:
         """The rows of the source."""
         source = batch.column("source").cast(pa.string())
         return batch.filter(pc.and_(pc.is_null(batch.column("reason")), pc.equal(source, self.source)))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOf:
+    """The living documents of some sources, once, whose order lies below an end of their source's own."""
+
+    ends: Mapping[str, int]
+    copies: ClassVar[int] = 1
+
+    def may_take(self, sources: Iterable[str], copy: int) -> bool:
+        """Whether one of them is among these sources."""
+        return copy == 0 and not self.ends.keys().isdisjoint(sources)
+
+    def of(self, batch: pa.RecordBatch, copy: int) -> pa.RecordBatch:
+        """The rows below the ends."""
+        source = batch.column("source")
+        last = [self.ends.get(name, 0) - 1 for name in source.dictionary.to_pylist()]
+        known = np.array([end >= 0 for end in last], np.bool_)[source.indices.to_numpy()]
+        below = np.array([max(end, 0) for end in last], np.uint64)[source.indices.to_numpy()]
+        alive = np.asarray(pc.is_null(batch.column("reason")).to_numpy(zero_copy_only=False), np.bool_)
+        return _where(batch, alive & known & (batch.column("order").to_numpy() <= below))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataprep.config.canonical import hashed_config
 from dataprep.config.load import LoadedPipeline
 from dataprep.config.models import Pipeline
 from dataprep.dedup.exact import key_ranges
+from dataprep.errors import ConfigError
 from dataprep.readers.inputs import Split
 from dataprep.readers.split import plan_splits
 from dataprep.runtime.checks import check_labels, check_layout, check_paths
@@ -26,11 +27,14 @@ from dataprep.runtime.sets import ShardSet, shard_sets
 from dataprep.runtime.shard_size import shard_layout
 from dataprep.runtime.stages import dedup, prepare
 from dataprep.runtime.task import Task
+from dataprep.shards.layouts import LayoutName
 from dataprep.step import Step
 from dataprep.storage import hash_file, hash_value
+from dataprep.tokens.config import DEFAULT_EOS
 from dataprep.tokens.fim_tokens import check_fim_of_trained
 from dataprep.tokens.kinds import read_source
 from dataprep.tokens.source import Source
+from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 
 # A worker's own libraries and buffers, on top of the text it holds (measured).
 WORKER_BYTES = 300 << 20
@@ -70,7 +74,7 @@ def make_plan(loaded: LoadedPipeline, limit: int | None = None) -> Plan:
         split_bytes=pipeline.run.split_bytes,
         limit=limit,
         # Of earlier runs: what they wrote is no input, even if it lies below one.
-        leave_out=owned_by(paths) if paths.taken() else None,
+        leave_out=owned_by(paths, marked=True),
     )
     check_labels(loaded, splits)
     check_layout(loaded, lambda: shard_layout(pipeline))
@@ -101,6 +105,24 @@ def _split_identity(split: Split) -> dict[str, Any]:
     ranges = [[r.name, r.size, r.mtime_ns, r.start, r.end] for r in split.ranges]
     entry = split.input.model_dump(mode="json", exclude={"path", "include", "exclude"})
     return {"key": split.key, "input": entry, "ranges": ranges, "limit": split.limit}
+
+
+def load_planned_tokenizer(plan: Plan) -> Tokenizer | None:
+    """The configured tokenizer, None if one is trained in the run. Raises ConfigError if it cannot be used."""
+    pipeline, source = plan.pipeline, plan.source
+    if source is None:
+        check_borders(pipeline.tokenizer.bos == (pipeline.tokenizer.eos or DEFAULT_EOS), pipeline.pack.layout)
+        return None
+    tokenizer = load_tokenizer(pipeline.tokenizer, source.json, source.marks, pipeline.pack.fim)
+    check_borders(tokenizer.bos_id == tokenizer.eos_id, pipeline.pack.layout)
+    return tokenizer
+
+
+def check_borders(one_token: bool, layout: LayoutName) -> None:
+    """Refuse layouts without `doc_starts` where bos and eos are one token: nothing would tell where documents begin."""
+    if one_token and layout != "compact":
+        what = f"bos and eos are one token: with the layout {layout} nothing tells where documents begin"
+        raise ConfigError(what, where="tokenizer.bos", mend="take another bos, or none, or pack.layout compact")
 
 
 def task_id(stage: str, key: str, **what: object) -> str:

@@ -21,14 +21,14 @@ from dataprep.runtime.directories import RunPaths, clear_former, clear_leftovers
 from dataprep.runtime.executors.local import LocalExecutor, Retried
 from dataprep.runtime.finish import Emitted, Finished, finish, why_empty
 from dataprep.runtime.ledger import Ledger, TaskRecord
-from dataprep.runtime.plan import Plan, dedup_tasks, make_plan, prepare_tasks
+from dataprep.runtime.plan import Plan, dedup_tasks, load_planned_tokenizer, make_plan, prepare_tasks
 from dataprep.runtime.shard_tasks import kept_documents, shard_tasks, tokenizer_task, trust_in
 from dataprep.runtime.task import Task
 from dataprep.shards.manifest import Manifest, load_manifest
 from dataprep.storage import disk_errors
 from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineUnusable, Fastokens
-from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
-from dataprep.wording import counted, shown_path
+from dataprep.tokens.tokenizer import Tokenizer
+from dataprep.wording import counted, shortened, shown_path, some_of
 
 # What is left to the operating system and the parent when the limit is ours to choose.
 _AUTO_MEMORY_SHARE = 0.8
@@ -56,6 +56,7 @@ def run_pipeline(
             with disk_errors(shard_set.paths.manifest):
                 shard_set.paths.manifest.unlink(missing_ok=True)
         clear_former(plan.paths)
+        plan.paths.take()
         clear_leftovers(plan.paths)
         if force:
             clear_work(plan.paths)
@@ -101,7 +102,7 @@ def _all_stages(plan: Plan, stages: _Stages) -> Finished:
     _tell_engine(plan, settled, stages.report)
     sets = shard_tasks(plan, kept, settled)
     if sets[0].epochs:
-        taken = ", ".join(f"{source} {epochs:.4g}" for source, epochs in sets[0].epochs.items())
+        taken = some_of(f"{shortened(source)} {epochs:.4g}" for source, epochs in sets[0].epochs.items())
         stages.report(events.Note(f"epochs of each source: {taken}"))
     records = _trusted(plan, settled, stages, [task for each in sets for task in each.tasks])
     _tell_slow(settled, list(records.values()), stages.report)
@@ -142,11 +143,8 @@ def _trusted(plan: Plan, settled: TaskRecord, stages: _Stages, tasks: Sequence[T
 
 def _check_tokenizer(plan: Plan) -> None:
     """Fail before the long part of the run, not after it, if the tokenizer cannot be used."""
-    config = plan.pipeline.tokenizer
-    if plan.source is None:
-        return
-    tokenizer = load_tokenizer(config, plan.source.json, plan.source.marks, plan.pipeline.pack.fim)
-    if config.engine == FASTOKENS:
+    tokenizer = load_planned_tokenizer(plan)
+    if tokenizer is not None and plan.pipeline.tokenizer.engine == FASTOKENS:
         _check_engine(tokenizer)
 
 
@@ -206,7 +204,7 @@ def _of(bad: int, records: int) -> str:
 
 def _too_bad(plan: Plan, prepared: Sequence[TaskRecord], what: str, way_out: str) -> BadDataError:
     sources = bad_of_run(plan.splits, plan.pipeline.inputs, prepared)
-    every = f"`dataprep dropped {shown_path(plan.paths.output)}` lists them"
+    every = f"`dataprep dropped {shown_path(plan.sets[0].paths.output)}` lists them"
     return BadDataError(f"{what}: {told_of(sources)}", mend=f"{mend_of(sources)}; or {way_out}; {every}")
 
 

@@ -8,6 +8,7 @@ from itertools import accumulate
 from dataprep.config.models import Pipeline
 from dataprep.runtime.directories import RunPaths
 from dataprep.runtime.membership import DRAW_END
+from dataprep.shards.manifest import largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def shard_sets(pipeline: Pipeline, paths: RunPaths) -> tuple[ShardSet, ...]:
     """
     if not pipeline.output.splits:
         return (ShardSet(None, paths, 1.0, (0, DRAW_END), first=True),)
-    splits = sorted(pipeline.output.splits.items(), key=lambda split: (-split[1], split[0]))
+    splits = largest(pipeline.output.splits)
     ends = [round(end * DRAW_END) for end in accumulate(share for _, share in splits)]
     # Shares that add up to 1 but for rounding leave no gap at the end.
     bounds = [0, *ends[:-1], DRAW_END]

@@ -58,7 +58,7 @@ def tokenizer_task(plan: Plan, kept: Kept) -> Task:
     pipeline = plan.pipeline
     fim = pipeline.pack.fim
     total = sum(kept.bytes)
-    mixed = kept.sources if pipeline.mix.changes else {}
+    mixed = {source: size for source, size in kept.sources.items() if size} if pipeline.mix.measures else {}
     identity = task_id(
         tokenizer.STAGE,
         "tokenizer",
@@ -183,7 +183,7 @@ def _drawn(kept: Kept, weights: Mapping[str, float]) -> list[float]:
     for part, left in zip((drawn.part for drawn in kept.parts), kept.bytes, strict=True):
         # How much of each source duplicates took from a part is not known: from all of them alike.
         share_left = left / part.text_bytes if part.text_bytes else 0.0
-        sums.append(sum(size * share_left * weights[source] for source, size in part.sources.items()))
+        sums.append(sum(size * share_left * weights[source] for source, size in sorted(part.sources.items())))
     return sums
 
 

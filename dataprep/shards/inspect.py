@@ -29,7 +29,7 @@ from dataprep.tables import Column, FittedTable
 from dataprep.visible import stretches, visible
 from dataprep.wording import counted
 
-_COLUMNS = ("doc_id", "source", "origin", *PLACE_COLUMNS)
+_COLUMNS = ("doc_id", "source", "origin", "copy", *PLACE_COLUMNS)
 _EXCERPT = 500
 _HIDDEN = Style(reverse=True)
 
@@ -67,6 +67,8 @@ class RowView:
 class DocumentView:
     """One document: its shard, its pieces in reading order and the tokens that were cut away behind them.
 
+    `copy` counts the repetitions of a mix from 0.
+
     `in_order` is the text of a document that was rearranged to fill in the middle, its parts put back in order, and
     `proved` says whether it has the hash of the text it was made from; both None for other documents, and where tokens
     were cut away.
@@ -76,6 +78,7 @@ class DocumentView:
     source: str
     origin: str
     shard: str
+    copy: int
     pieces: tuple[Piece, ...]
     truncated: int
     in_order: str | None
@@ -157,7 +160,8 @@ def render_documents(views: Sequence[DocumentView]) -> RenderableType:
     for view in views:
         tokens = sum(piece.tokens for piece in view.pieces)
         rows = counted(len(view.pieces), "row")
-        head = f"document {visible(view.doc_id)}: {counted(tokens, 'token')} in {rows} of {view.shard}"
+        copy = f", copy {view.copy}" if view.copy else ""
+        head = f"document {visible(view.doc_id)}{copy}: {counted(tokens, 'token')} in {rows} of {view.shard}"
         parts += [Text(head, style="bold"), *_render_pieces(view.pieces), *_render_rest(view)]
     return Group(*parts)
 
@@ -227,6 +231,7 @@ def _document(
         source=head["source"],
         origin=head["origin"],
         shard=shard.file,
+        copy=head["copy"],
         pieces=shown,
         truncated=head["truncated"],
         in_order=text,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,12 @@ import pyarrow.parquet as pq
 
 from dataprep.errors import ConfigError, DamageError
 from dataprep.shards.documents import PARQUET_FAULTS
-from dataprep.shards.manifest import FILE_NAME, is_begun, load_manifest
+from dataprep.shards.manifest import FILE_NAME, STAGES, Manifest, is_begun, load_manifest
 
 UNFINISHED = "this set is unfinished: there may be more to come"
 
+# The records of a stage's own name are its dropped documents; those of this one could not be read.
+_QUARANTINED = "quarantine"
 # Folder of the tables → what became of the records in them; also the order in which they are listed.
 FATES = {"dropped": "dropped", "quarantine": "quarantined"}
 
@@ -90,3 +93,40 @@ def _known(counts: Counter[str], reason: str) -> str:
     close = difflib.get_close_matches(reason, sorted({*counts, *families}), n=1)
     meant = f"did you mean {close[0]}? " if close else ""
     return f"{meant}reasons are: {', '.join(sorted(counts))}"
+
+
+def check_lost(directory: Path, manifest: Manifest, damaged: set[str]) -> Iterator[tuple[str, str]]:
+    """What the tables hold otherwise than the ledger says, by stage, source and reason, each with the faulty file.
+
+    Nothing is compared if one of the tables is damaged.
+
+    Of several splits the largest has the tables of all that happened before documents took sides.
+    """
+    tables = [file.path for file in manifest.files if file.path.partition("/")[0] in FATES]
+    if not damaged.isdisjoint(tables):
+        return
+    found: Counter[tuple[str, str, str]] = Counter()
+    for name in tables:
+        try:
+            found.update(_counted(directory / name))
+        except PARQUET_FAULTS as error:
+            yield name, table_damage(directory / name, error).what
+            return
+    told = Counter[tuple[str, str, str]]()
+    for stage in STAGES if manifest.accounts_for_all else STAGES[-1:]:
+        for source, counts in manifest.ledger[stage].items():
+            told.update({(stage, source, reason): n for reason, n in counts.dropped.items()})
+            told.update({(_QUARANTINED, source, reason): n for reason, n in counts.quarantined.items()})
+    for key in sorted({*found, *told}):
+        if found[key] != told[key]:
+            stage, source, reason = key
+            yield FILE_NAME, f"{stage} of {source}: {told[key]} for {reason} here, {found[key]} in the tables"
+
+
+def _counted(path: Path) -> Counter[tuple[str, str, str]]:
+    names = pq.read_schema(path).names
+    wanted = [name for name in ("stage", "source", "reason") if name in names]
+    table = pq.read_table(path, columns=wanted)
+    plain = pa.table({name: table.column(name).cast(pa.string()) for name in wanted})
+    groups = plain.group_by(wanted, use_threads=False).aggregate([([], "count_all")]).to_pylist()
+    return Counter({(row.get("stage", _QUARANTINED), row["source"], row["reason"]): row["count_all"] for row in groups})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,6 +17,8 @@ from dataprep.storage import disk_errors, hash_value, write_json
 VERSION = 1
 FILE_NAME = "manifest.json"
 STAGES = ("prepare", "dedup", "emit")
+# Why a mix takes a document not even once.
+LEFT_OUT = "mix.left_out"
 
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{32}$", description="xxh3-128, hex.")]
 Count = Annotated[int, Field(ge=0)]
@@ -203,6 +206,16 @@ class Manifest(_Facts):
     files: tuple[ListedFile, ...]
     run: dict[str, JsonValue]
 
+    @property
+    def accounts_for_all(self) -> bool:
+        """Whether the set has the tables of what was dropped before documents took sides."""
+        return self.split is None or largest(self.split.splits)[0][0] == self.split.name
+
+
+def largest(splits: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Splits with their shares, the largest first, equal ones by name: the first also accounts for what none took."""
+    return sorted(splits.items(), key=lambda split: (-split[1], split[0]))
+
 
 def column_facts(layout: LayoutName, row_length: int) -> list[dict[str, Any]]:
     """The `columns` of a manifest, as JSON, in the order a model takes them."""
@@ -301,6 +314,9 @@ def imbalances(manifest: Manifest) -> Iterator[str]:
     """Every sum of the manifest that does not add up, in words."""
     yield from _ledger_imbalances(manifest)
     yield from _total_imbalances(manifest)
+    if set(manifest.ledger) == set(STAGES):
+        yield from _mix_imbalances(manifest)
+        yield from _split_imbalances(manifest)
     for shard in manifest.shards:
         cells = shard.rows * manifest.pack.row_length
         if shard.tokens - shard.truncated + shard.padding != cells:
@@ -336,6 +352,38 @@ def _broken_chain(manifest: Manifest) -> Iterator[str]:
         for source in sorted({*kept, *taken}):
             if kept.get(source, 0) != taken.get(source, 0):
                 yield f"{source}: {stage} kept {kept.get(source, 0)}, {taker} took {taken.get(source, 0)}"
+
+
+def _mix_imbalances(manifest: Manifest) -> Iterator[str]:
+    """Repetitions that the epochs of their source cannot have made, and epochs of sources that are not there."""
+    mix = manifest.mix or {}
+    for source in sorted(set(mix) - set(manifest.ledger[STAGES[0]])):
+        yield f"mix: no record has the source {source}"
+    for source, totals in manifest.sources.items():
+        epochs = mix.get(source, 1.0)
+        once = totals.documents - totals.repeated
+        least, most = (max(0, bound - 1) * once for bound in (math.floor(epochs), math.ceil(epochs)))
+        if not least <= totals.repeated <= most:
+            yield f"mix of {source}: {epochs:g} epochs of {once} documents cannot repeat {totals.repeated}"
+    for source, counts in manifest.ledger[STAGES[-1]].items():
+        if counts.dropped.get(LEFT_OUT) and mix.get(source, 1.0) >= 1:
+            yield f"mix of {source}: documents were left out, though it is taken {mix.get(source, 1.0):g} times"
+        if counts.kept and not mix.get(source, 1.0):
+            yield f"mix of {source}: {counts.kept} kept of a source that is left out"
+
+
+def _split_imbalances(manifest: Manifest) -> Iterator[str]:
+    """A split that the configuration does not have, and documents elsewhere where there is no other set."""
+    output = manifest.config.get("output")
+    configured = output.get("splits") or {} if isinstance(output, dict) else {}
+    splits = {} if manifest.split is None else manifest.split.splits
+    if splits != configured:
+        yield f"split: the splits are {splits}, the configuration says {configured}"
+    if manifest.split is not None and manifest.split.name not in splits:
+        yield f"split: {manifest.split.name} is none of {', '.join(splits)}"
+    elsewhere = sum(counts.elsewhere for stage in STAGES for counts in manifest.ledger[stage].values())
+    if elsewhere and manifest.split is None:
+        yield f"split: {elsewhere} elsewhere, but there is no other set"
 
 
 def _total_imbalances(manifest: Manifest) -> Iterator[str]:

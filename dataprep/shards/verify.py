@@ -16,6 +16,7 @@ from rich.text import Text
 from dataprep.errors import DamageError, EnvironmentFailure
 from dataprep.shards.contents import Finding, Sample, check_contents
 from dataprep.shards.documents import PARQUET_FAULTS
+from dataprep.shards.lost import check_lost
 from dataprep.shards.manifest import FILE_NAME, Manifest, imbalances, load_manifest
 from dataprep.shards.records import db_row_count, row_count
 from dataprep.storage import hash_file
@@ -38,9 +39,9 @@ def verify(
     """Check a finished shard set and return all faults found; an empty list means that it is as its manifest says.
 
     Always: the manifest's hash and sums, every file's size, rows by .mindrecord, .db and manifest, stray shards. Unless
-    `quick`: every file's hash, the document indexes, `rows` sampled rows and the round trip of `documents` sampled
-    documents to the hash of their text; `unproved` says for which that cannot be done. Raises ConfigError if the set is
-    unfinished; damage is never raised.
+    `quick`: every file's hash, the tables of what was lost against the ledger, the document indexes, `rows` sampled
+    rows and the round trip of `documents` sampled documents to the hash of their text; `unproved` says for which that
+    cannot be done. Raises ConfigError if the set is unfinished; damage is never raised.
     """
     try:
         manifest = load_manifest(directory)
@@ -51,8 +52,10 @@ def verify(
     findings += bad_files
     damaged = {finding.file for finding in bad_files}
     findings += _check_counts(directory, manifest, damaged)
+    unusable = {finding.file for finding in findings}
     findings += _stray_shards(directory, manifest)
     if not quick:
+        findings += [Finding(file, what) for file, what in check_lost(directory, manifest, unusable)]
         findings += check_contents(directory, manifest, damaged, Sample(rows, documents, seed))
     return findings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 from dataprep.shards.documents import read_documents
 from dataprep.shards.inspect import inspect_document
-from dataprep.shards.manifest import Manifest, load_manifest
+from dataprep.shards.manifest import Manifest, load_manifest, manifest_hash
 from dataprep.shards.stats import as_json, collect
 from dataprep.shards.verify import verify
 
@@ -287,8 +288,9 @@ def test_sets_of_other_splits_are_refused_and_with_force_removed(
 @pytest.mark.parametrize(
     ("mix", "told"),
     [
-        ("mix={sources: {fr: {epochs: 2}}}", "no document has the source 'fr'"),
+        ("mix={sources: {fr: {epochs: 2}}}", "no input has the source 'fr'; they are en, zh"),
         ("mix={sources: {en: {weight: 1}}}", "the source 'zh' has no weight"),
+        ("mix={sources: {en: {weight: 1}, zhh: {weight: 1}}}", "has the source 'zhh'; did you mean zh?"),
         ("mix={tokens: 1_000_000_000}", "to be taken at most 1 times"),
     ],
 )
@@ -313,6 +315,79 @@ def test_the_plan_counts_the_mix(tmp_path: Path, write_small: Callable[..., Path
     assert twice["tokens"] == 2 * once["tokens"]
     assert "epochs of each source, by this sample: en 2, zh 2" in twice["notes"]
     assert any("by them, " in note for note in planned("mix={tokens: 1_000_000_000}")["notes"])
+
+
+def test_a_source_that_no_input_has_is_told_before_anything_is_read(
+    tmp_path: Path, write_small: Callable[..., Path]
+) -> None:
+    line = [sys.executable, "-m", "dataprep", "plan", str(write_small(tmp_path)), "--set", "mix.sources.fr.epochs=2"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no input has the source 'fr'" in done.stderr
+
+
+@pytest.mark.parametrize("mix", ["{tokens: 100}", "{temperature: 2}", "{sources: {en: {weight: 1}, zh: {weight: 2}}}"])
+def test_a_mix_of_nothing_is_an_empty_set(mix: str, tmp_path: Path, write_small: Callable[..., Path]) -> None:
+    done = run(write_small(tmp_path), f"mix={mix}", "steps=[{length: {min_chars: 1_000_000}}]")
+    assert done.returncode == 0, done.stderr
+    assert "the set holds no documents" in done.stderr
+    assert verify(tmp_path / "out", **ALL) == []
+
+
+def test_sources_named_by_records_are_mixed_and_broken_records_need_no_weight(tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"kind": kind, "text": f"{kind} text {n} " * 9}) for n in range(300) for kind in ("web", "book")
+    ]
+    (tmp_path / "d.jsonl").write_text("\n".join([*lines, '{"kind": "web", "text": ']))
+    pipeline = tmp_path / "p.yaml"
+    pipeline.write_text(
+        "inputs: [{path: d.jsonl, source_field: kind}]\n"
+        "tokenizer: {train: {vocab_size: 300}}\noutput: {path: out}\nrun: {work_dir: work, max_bad_fraction: 0.1}\n"
+        "mix: {sources: {web: {weight: 3}, book: {weight: 1}}, max_epochs: 3}\n"
+    )
+    done = run(pipeline)
+    assert done.returncode == 0, done.stderr
+    manifest = load_manifest(tmp_path / "out")
+    assert manifest.mix == {"book": pytest.approx(1, abs=0.1), "d": 0.0, "web": 3.0}
+    assert sum(counts.lost for counts in manifest.ledger["prepare"].values()) == 1
+
+
+def test_a_set_that_gets_none_of_the_documents_says_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text(json.dumps({"text": "the only one there is"}))
+    pipeline = tmp_path / "p.yaml"
+    pipeline.write_text(
+        "inputs: [{path: d.jsonl, source: en}]\ntokenizer: {train: {vocab_size: 300}}\n"
+        "output: {path: out, splits: {train: 0.5, validation: 0.5}}\nrun: {work_dir: work}\n"
+    )
+    done = run(pipeline)
+    assert done.returncode == 0, done.stderr
+    assert "1 document of 1 records are on the other sides" in done.stderr
+
+
+def test_the_manifest_of_a_split_whose_figures_are_changed_is_found(split: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "train"
+    shutil.copytree(split / "train", copied)
+    path = copied / "manifest.json"
+
+    def found(change: Callable[[dict[str, Any]], object]) -> list[str]:
+        content = json.loads((split / "train" / "manifest.json").read_text())
+        change(content)
+        content["hash"] = manifest_hash(content)
+        path.write_text(json.dumps(content))
+        return [finding.what for finding in verify(copied, **ALL)]
+
+    assert found(lambda content: None) == []
+    assert found(lambda content: content["mix"].update(en=1.5)) != []
+    assert found(lambda content: content["mix"].update(zh=0.0)) != []
+    assert found(lambda content: content["split"].update(name="test")) != []
+    assert found(lambda content: content["split"]["splits"].update(train=0.6, test=0.2)) != []
+
+    def elsewhere_as_dropped(content: dict[str, Any]) -> None:
+        counts = content["ledger"]["emit"]["zh"]
+        counts["dropped"]["mix.left_out"] += counts["elsewhere"]
+        counts["elsewhere"] = 0
+
+    assert any("mix.left_out" in what for what in found(elsewhere_as_dropped))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,3 +184,19 @@ def test_a_tokenizer_without_the_tokens_is_refused_in_one_line(tmp_path: Path, d
     assert code == 2
     assert not (tmp_path / "work").exists()
     assert "has none of a known family to fill in the middle" in message
+
+
+@pytest.mark.parametrize("layout", ["mcore", "padded"])
+@pytest.mark.parametrize(
+    "tokenizer", ["{{train: {{vocab_size: 400}}, bos: <|endoftext|>}}", "{{path: {file}, bos: <|endoftext|>}}"]
+)
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_layout_that_could_not_tell_where_documents_begin_is_refused(
+    command: str, tokenizer: str, layout: str, sets: dict[str, Path], tmp_path: Path, write_small: Callable[..., Path]
+) -> None:
+    told = tokenizer.format(file=sets["fim"] / "tokenizer.json")
+    settings = ["--set", f"pack.layout={layout}", "--set", f"tokenizer={told}"]
+    line = [sys.executable, "-m", "dataprep", command, str(write_small(tmp_path)), *settings]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"bos and eos are one token: with the layout {layout} nothing tells where documents begin" in done.stderr

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dataprep.errors import EnvironmentFailure
-from dataprep.runtime.directories import RunPaths, clear_leftovers, clear_stale, clear_work, file_stem, locked
+from dataprep.errors import ConfigError, EnvironmentFailure
+from dataprep.runtime.directories import (
+    RunPaths,
+    clear_former,
+    clear_leftovers,
+    clear_stale,
+    clear_work,
+    file_stem,
+    locked,
+    owned_by,
+    refuse_strangers,
+)
 
 KEYS = st.text(st.sampled_from("ab01/-_.~ 中é\n"), max_size=8) | st.text(
     st.characters(exclude_categories=("Cs",)), max_size=8
@@ -162,3 +173,74 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure) as failure, locked(RunPaths(tmp_path / "file/x", tmp_path / "o", "web")):
         pass
     assert str(tmp_path / "file") in str(failure.value.where)
+
+
+def begun(folder: Path, *splits: str, name: str = "web", names: Collection[str] = ()) -> RunPaths:
+    """What a run of that name leaves that was killed when it had written these files."""
+    paths = RunPaths(folder / "work", folder / "out", name, splits)
+    with locked(paths):
+        clear_former(paths)
+        paths.take()
+    fill(folder, set(names))
+    return paths
+
+
+def test_sets_of_other_splits_go_and_what_others_put_among_them_stays(tmp_path: Path) -> None:
+    of_run = {f"out/{split}/{name}" for split in ("train", "test") for name in ("inputs.parquet", "tokenizer.json")}
+    of_run |= {"out/train/web-00000-of-00001.mindrecord", "out/test/dropped/prepare-web-000000.parquet"}
+    mine = {
+        "out/tokenizer.json",
+        "out/test/notes.txt",
+        "out/own/tokenizer.json",
+        "out/own/web-00000-of-00001.mindrecord",
+    }
+    begun(tmp_path, "train", "test", names=of_run | mine)
+    again = RunPaths(tmp_path / "work", tmp_path / "out", "web", ("train", "held_out"))
+    assert [former.output.name for former in again.former()] == ["test"]
+    with locked(again):
+        clear_former(again)
+    kept = {name for name in of_run if "/train/" in name} | mine
+    marks = {f"{folder}/.dataprep" for folder in ("work", "out", "out/train", "out/held_out")}
+    assert tree(tmp_path) == kept | marks
+
+
+def test_a_set_of_another_run_below_the_output_is_no_former_one(tmp_path: Path) -> None:
+    begun(tmp_path, "train", "test")
+    with locked(RunPaths(tmp_path / "other", tmp_path / "out" / "mine", "web")):
+        pass
+    whole = RunPaths(tmp_path / "work", tmp_path / "out", "web")
+    assert [former.output.name for former in whole.former()] == ["test", "train"]
+
+
+def test_a_folder_of_splits_is_no_set_of_its_own(tmp_path: Path) -> None:
+    begun(tmp_path, "train", "test", names={"out/tokenizer.json"})
+    refuse_strangers(RunPaths(tmp_path / "work", tmp_path / "out", "web", ("train", "test")))
+    with pytest.raises(ConfigError, match=r"holds tokenizer\.json, which no run of this tool has put there"):
+        refuse_strangers(RunPaths(tmp_path / "work", tmp_path / "out", "web"))
+
+
+def test_shards_of_all_pipelines_that_wrote_the_folder_are_stale(tmp_path: Path) -> None:
+    begun(tmp_path, name="first", names={"out/first-00000-of-00001.mindrecord", "out/third-00000-of-00001.mindrecord"})
+    paths = begun(tmp_path, name="second", names={"out/second-00000-of-00002.mindrecord"})
+    assert paths.names() == ["first", "second"]
+    clear_stale(paths, {"second-00000-of-00002.mindrecord"})
+    assert tree(paths.output) == {".dataprep", "second-00000-of-00002.mindrecord", "third-00000-of-00001.mindrecord"}
+
+
+def test_taking_a_folder_again_keeps_its_mark(tmp_path: Path) -> None:
+    paths = begun(tmp_path)
+    mark = (paths.output / ".dataprep").read_bytes()
+    assert mark == b"set\nweb\n"
+    begun(tmp_path)
+    assert (paths.output / ".dataprep").read_bytes() == mark
+
+
+def test_only_folders_with_a_mark_hold_what_a_run_wrote(tmp_path: Path) -> None:
+    strangers = {"out/train/web-00000-of-00001.mindrecord", "out/train/tokenizer.json"}
+    paths = begun(tmp_path, "train", "test", names={"out/test/tokenizer.json"})
+    fill(tmp_path, strangers)
+    (paths.output / "train" / ".dataprep").unlink()
+    owns, ever = owned_by(paths, marked=True), owned_by(paths)
+    assert owns(str(paths.output / "test" / "tokenizer.json"))
+    assert not any(owns(str(tmp_path / name)) for name in strangers)
+    assert all(ever(str(tmp_path / name)) for name in strangers)

@@ -206,6 +206,23 @@ def test_a_gzip_cut_short_is_estimated_from_what_is_left(tmp_path: Path) -> None
     assert source.bad > 0
 
 
+@pytest.mark.parametrize(
+    ("mix", "times"),
+    [
+        ({"sources": {"web": {"epochs": 2.5}}}, 0.8 * 2.5 + 0.2),
+        ({"sources": {"web": {"epochs": 0.5}}}, 0.5),
+        # The cap is that of the largest split, which has 2,400 of the 3,000 tokens; the other leaves out as much.
+        ({"sources": {"web": {"max_tokens": 600}}}, 0.25),
+        ({"tokens": 4800, "max_epochs": 2}, 0.8 * 2 + 0.2),
+    ],
+)
+def test_only_the_largest_split_repeats(mix: dict[str, Any], times: float, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(jsonl(["x" * 99] * 30))
+    output = {"path": "out", "shard_tokens": 1000, "splits": {"small": 0.2, "large": 0.8}}
+    found = plan(tmp_path, [{"path": "a.jsonl", "source": "web"}], mix=mix, output=output)
+    assert found.tokens == round(3000 * times)
+
+
 def test_a_tokenizer_not_trained_yet_is_assumed_and_said_so(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(jsonl(["x" * 400] * 10))
     found = plan(tmp_path, [{"path": "a.jsonl"}], tokenizer=TRAINED)

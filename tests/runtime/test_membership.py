@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from dataprep.batch import LABEL, doc_batch
-from dataprep.runtime.membership import DRAW_END, LEFT_OUT, Membership
+from dataprep.runtime.membership import DRAW_END, Membership
 from dataprep.runtime.parts import sort_part
+from dataprep.shards.manifest import LEFT_OUT
 
 COUNT = 4000
 

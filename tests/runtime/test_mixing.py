@@ -49,8 +49,13 @@ def test_epochs_are_what_the_shares_come_to(mix: dict[str, Any], en: float, zh: 
 @pytest.mark.parametrize(
     ("mix", "there", "told"),
     [
-        ({"sources": {"web": {"epochs": 2}}}, THERE, "no document has the source 'web'; they are code, en, zh"),
-        ({"sources": {"en": {"weight": 1}}}, THERE, "the source 'code' has no weight"),
+        (
+            {"sources": {"web": {"epochs": 2}}},
+            THERE,
+            "mix.sources: no input has the source 'web'; they are code, en, zh",
+        ),
+        ({"sources": {"cod": {"epochs": 2}}}, THERE, "no input has the source 'cod'; did you mean code?"),
+        ({"sources": {"en": {"weight": 1}}}, THERE, "mix.sources: the source 'code' has no weight"),
         ({"sources": WEIGHTS}, {**THERE, "zh": 0.0}, "the source 'zh' has a weight, but no text is left of it"),
         (
             {"sources": WEIGHTS, "tokens": 400},
@@ -72,6 +77,23 @@ def test_what_cannot_be_had_is_an_error_that_names_the_source(
         settled(there, **mix)
     assert told in str(caught.value)
     assert str(caught.value).startswith("x.yaml:3:1: ")
+
+
+def test_where_nothing_is_left_of_any_source_there_is_nothing_to_share_out() -> None:
+    there = {"en": 0.0, "zh": 0.0}
+    weights = {"en": {"weight": 1}, "zh": {"weight": 1}}
+    for mix in ({"sources": weights}, {"tokens": 500}, {"temperature": 3.0}, {"sources": {"en": {"epochs": 2}}}):
+        assert settled(there, **mix) == {"en": 1.0, "zh": 1.0}
+
+
+def test_a_source_without_text_needs_no_weight() -> None:
+    weights = {"en": {"weight": 1}, "zh": {"weight": 1}}
+    assert settled({"en": 50.0, "zh": 100.0, "": 0.0}, sources=weights) == {"": 0.0, "en": 1.0, "zh": 0.5}
+
+
+def test_weights_at_the_ends_of_their_range_give_numbers() -> None:
+    taken = settled({"en": 1e15, "zh": 1.0}, sources={"en": {"weight": 1e-9}, "zh": {"weight": 1e9}})
+    assert taken == {"en": 1e-33, "zh": 1.0}
 
 
 def test_a_source_of_which_nothing_is_left_is_no_obstacle_to_epochs() -> None:

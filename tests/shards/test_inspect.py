@@ -85,7 +85,7 @@ PLAIN = "  a\tb\\r\n\\x07\\x08\\x0c\\x1b[31m\\x9b1m\\x7f\\u200b\\u202e   \n\n\tt
 
 def test_text_is_shown_to_the_last_space_with_its_hidden_characters_as_escapes() -> None:
     piece = Piece("id\x1b]0;", "web\u202e", "a.jsonl#0\n", 3, 0, 9, True, True, NASTY)
-    view = DocumentView("id\x1b]0;", "web\u202e", "a.jsonl#0\n", "s-00000.mindrecord", (piece,), 0, None, None)
+    view = DocumentView("id\x1b]0;", "web\u202e", "a.jsonl#0\n", "s-00000.mindrecord", 0, (piece,), 0, None, None)
     assert shown(render_documents([view])) == (
         "document id\\x1b]0;: 9 tokens in 1 row of s-00000.mindrecord\n"
         "── id\\x1b]0; [web\\u202e] a.jsonl#0\\n: row 3, tokens 0 to 8 begins ends\n"
@@ -95,8 +95,14 @@ def test_text_is_shown_to_the_last_space_with_its_hidden_characters_as_escapes()
 
 def test_escapes_stand_out_on_a_terminal_from_text_that_looks_like_them() -> None:
     piece = Piece("i", "s", "o", 0, 0, 1, True, True, "\x1b and \\x1b")
-    view = DocumentView("i", "s", "o", "s", (piece,), 0, None, None)
-    assert shown(render_documents([view]), terminal=True).splitlines()[-1] == "\x1b[7m\\x1b\x1b[0m and \\x1b"
+    view = DocumentView("i", "s", "o", "s", 2, (piece,), 0, None, None)
+    lines = shown(render_documents([view]), terminal=True).splitlines()
+    assert lines[-1] == "\x1b[7m\\x1b\x1b[0m and \\x1b"
+
+
+def test_a_repetition_is_shown_as_such() -> None:
+    view = DocumentView("i", "s", "o", "s", 2, (), 0, None, None)
+    assert shown(render_documents([view])) == "document i, copy 2: 0 tokens in 0 rows of s\n"
 
 
 def test_lost_records_hide_nothing_either() -> None:

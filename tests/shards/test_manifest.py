@@ -69,6 +69,11 @@ def test_an_unknown_field_is_named(shard_set: Path, change_manifest: Change) -> 
         load_manifest(shard_set)
 
 
+def repeat(content: dict[str, Any], documents: int) -> None:
+    for sums in (content["totals"], content["sources"]["en"], content["shards"][0]):
+        sums["repeated"] = documents
+
+
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
@@ -84,6 +89,22 @@ def test_an_unknown_field_is_named(shard_set: Path, change_manifest: Change) -> 
         (lambda c: c["shards"][0].update(truncated=1), "24 tokens - 1 truncated \\+ 3 padding, but 27"),
         (lambda c: c["totals"].update(rows=1), "rows: 1 in all, 6 by shard"),
         (lambda c: c["shards"][0].update(padding=0), "tiny-00000-of-00002.mindrecord: 24 tokens \\+ 0 padding, but 27"),
+        (lambda c: c.update(mix={"fr": 2.0}), "mix: no record has the source fr"),
+        (lambda c: c.update(mix={"en": 2.0}), "mix of en: 2 epochs of 3 documents cannot repeat 0"),
+        (lambda c: c.update(mix={"en": 1.5, "zh": 0.5}) or repeat(c, 4), "1.5 epochs of -1 documents cannot repeat 4"),
+        (lambda c: c.update(mix={"en": 0.0}), "mix of en: 3 kept of a source that is left out"),
+        (
+            lambda c: c["ledger"]["emit"]["en"].update({"dropped": {"mix.left_out": 1}}),
+            "mix of en: documents were left out, though it is taken 1 times",
+        ),
+        (lambda c: c.update(split={"name": "a", "splits": {"a": 0.5, "b": 0.5}}), "split: the splits are"),
+        (
+            lambda c: (
+                c["config"].update(output={"splits": {"a": 1.0}}) or c.update(split={"name": "b", "splits": {"a": 1.0}})
+            ),
+            "split: b is none of a",
+        ),
+        (lambda c: c["ledger"]["emit"]["zh"].update(elsewhere=2), "split: 2 elsewhere, but there is no other set"),
     ],
 )
 def test_a_sum_that_does_not_add_up_is_named(pristine: Path, edit: Callable[[Any], object], words: str) -> None:

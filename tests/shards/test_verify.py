@@ -131,6 +131,48 @@ def test_sums_that_do_not_add_up_are_findings(shard_set: Path, change_manifest: 
     assert verify(shard_set) == [Finding("manifest.json", "99 records in the inputs, prepare took 8")]
 
 
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (
+            lambda ledger: ledger["dedup"]["en"].update(dropped={"length.chars": 1}),
+            ["dedup of en: 0 for exact_dedup here, 1 in the tables", "dedup of en: 1 for length.chars here, 0 in"],
+        ),
+        (
+            lambda ledger: ledger["prepare"]["zh"].update(quarantined={"no_text": 1}),
+            ["quarantine of zh: 0 for invalid_json here, 1 in", "quarantine of zh: 1 for no_text here, 0 in"],
+        ),
+        (
+            lambda ledger: ledger["prepare"]["zh"].update(quarantined={}, dropped={"length.chars": 1}),
+            ["prepare of zh: 1 for length.chars here, 0 in", "quarantine of zh: 0 for invalid_json here, 1 in"],
+        ),
+    ],
+)
+def test_a_ledger_that_tells_of_other_losses_than_the_tables_is_found(
+    edit: Callable[[Any], object], words: list[str], shard_set: Path, change_manifest: Change
+) -> None:
+    change_manifest(lambda content: edit(content["ledger"]))
+    assert verify(shard_set, quick=True) == []
+    found = verify(shard_set)
+    assert [finding.file for finding in found] == ["manifest.json"] * len(words)
+    assert all(word in finding.what for word, finding in zip(words, found, strict=True))
+
+
+def test_a_table_that_cannot_be_read_is_one_finding(shard_set: Path, change_manifest: Change) -> None:
+    table = shard_set / "dropped" / "0.parquet"
+    table.write_bytes(b"PAR1 is not enough")
+
+    def relisted(content: Any) -> None:
+        for file in content["files"]:
+            if file["path"] == "dropped/0.parquet":
+                file.update(bytes=table.stat().st_size, xxh3=hash_file(table))
+
+    change_manifest(relisted)
+    (finding,) = verify(shard_set)
+    assert finding.file == "dropped/0.parquet"
+    assert "cannot be read" in finding.what
+
+
 def relist(content: dict[str, Any], directory: Path) -> None:
     shard = content["shards"][0]
     for kind, name in (("", SHARD), ("db_", f"{SHARD}.db"), ("documents_", INDEX)):

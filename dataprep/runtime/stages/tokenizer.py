@@ -15,7 +15,7 @@ from dataprep import storage
 from dataprep.batch import text_bytes
 from dataprep.errors import ConfigError
 from dataprep.runtime.draw import DrawnPart, draw
-from dataprep.runtime.membership import OfSource, Picks
+from dataprep.runtime.membership import FirstOf, OfSource
 from dataprep.runtime.parts import ORDER_END
 from dataprep.runtime.stages.dedup import REASON
 from dataprep.runtime.steps import judge
@@ -36,6 +36,8 @@ STAGE = "tokenizer"
 MEASURED_BYTES = 2 << 20
 # For each source of a mix, whose epochs can be no better than this estimate of its tokens, and for all of them.
 _A_SOURCE, _ALL_SOURCES, _AT_LEAST = 4 << 20, 128 << 20, 128 << 10
+# So much text one pass over the parts goes through for it.
+_READ_AT_MOST = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,7 @@ class SettleTokenizer:
         """
         source = self._source()
         tokenizer = load_tokenizer(self.config, source.json, source.marks, self.fim)
-        texts = [
-            text for drawn in self._drawn(MEASURED_BYTES, self.kept_bytes, self.parts) for text in self._kept(drawn)
-        ]
+        texts = [text for drawn in self._drawn(MEASURED_BYTES) for text in self._kept(drawn)]
         plain = tokenizer.encode_plain(texts)
         storage.write_bytes(self.json, tokenizer.json)
         lengths, counts = np.unique(np.diff(tokenizer.bordered(plain).offsets), return_counts=True)
@@ -77,32 +77,53 @@ class SettleTokenizer:
             "lengths": [lengths.tolist(), counts.tolist()],
             "text_bytes": sum(len(text.encode()) for text in texts),
             "engine": self._engine(tokenizer, texts, plain),
-            "sources": {source: self._measured(source, tokenizer) for source in sorted(self.mixed)},
+            "sources": self._measured(tokenizer),
         }
         return Outcome({self.json: None}, facts=facts)
 
-    def _measured(self, source: str, tokenizer: Tokenizer) -> list[int]:
-        """Tokens by the reference of a sample of a source, and its text bytes before the steps."""
-        parts = [drawn for drawn in self.parts if source in drawn.part.sources]
-        tokens = size = 0
-        wanted = max(_AT_LEAST, min(_A_SOURCE, _ALL_SOURCES // len(self.mixed)))
-        for alive in self._drawn(wanted, self.mixed[source], parts, OfSource(source)):
-            size += text_bytes(alive)
-            tokens += len(tokenizer.encode(self._kept(alive)).ids)
-        return [tokens, size]
+    def _measured(self, tokenizer: Tokenizer) -> dict[str, list[int]]:
+        """Of a sample of each mixed source the tokens by the reference, and the text bytes before the steps.
+
+        All sources are sampled in one pass over the parts that hold them. A source whose sample turns out small, since
+        its documents are few and large, is sampled from a longer stretch of the order, within a bound on what is read.
+        """
+        wanted = max(_AT_LEAST, min(_A_SOURCE, _ALL_SOURCES // max(1, len(self.mixed))))
+        found: dict[str, list[int]] = {}
+        todo = dict(self.mixed)
+        size = wanted
+        while todo:
+            ends = {source: _end(size, of) for source, of in todo.items()}
+            parts = [drawn for drawn in self.parts if not ends.keys().isdisjoint(drawn.part.sources)]
+            most = ORDER_END * _READ_AT_MOST // max(1, sum(drawn.part.text_bytes for drawn in parts))
+            picks = FirstOf({source: min(end, most) for source, end in ends.items()})
+            figures = self._figures(tokenizer, parts, picks)
+            found |= figures
+            whole = [source for source, end in ends.items() if end >= min(most, ORDER_END)]
+            few = [source for source in todo if figures.get(source, (0, 0))[1] < wanted // 4]
+            todo = {source: todo[source] for source in few if source not in whole}
+            size *= 4
+        return {source: found.get(source, [0, 0]) for source in sorted(self.mixed)}
+
+    def _figures(self, tokenizer: Tokenizer, parts: Sequence[DrawnPart], picks: FirstOf) -> dict[str, list[int]]:
+        """Tokens and text bytes of what is picked, by source."""
+        figures: dict[str, list[int]] = {}
+        for drawn in draw(parts, self.removal_lists, 0, max(picks.ends.values()), REASON, picks):
+            for name in drawn.documents.column("source").unique().to_pylist():
+                batch = OfSource(name).of(drawn.documents, 0)
+                sums = figures.setdefault(name, [0, 0])
+                sums[0] += len(tokenizer.encode(self._kept(batch)).ids)
+                sums[1] += text_bytes(batch)
+        return figures
 
     def _source(self) -> Source:
         if self.config.train is None:
             return read_source(self.config)
-        drawn = self._drawn(self.config.train.sample_bytes, self.kept_bytes, self.parts)
+        drawn = self._drawn(self.config.train.sample_bytes)
         return Source("trained", train_tokenizer(self.config, (text for alive in drawn for text in self._kept(alive))))
 
-    def _drawn(
-        self, size: int, of: int, parts: Sequence[DrawnPart], picks: Picks | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """The documents that come first in the seeded order: a uniform sample of about `size` of their `of` bytes."""
-        high = min(ORDER_END, ORDER_END * size // max(1, of))
-        for drawn in draw(parts, self.removal_lists, 0, max(1, high), REASON, picks):
+    def _drawn(self, size: int) -> Iterator[pa.RecordBatch]:
+        """The documents that come first in the seeded order: a uniform sample of about `size` bytes."""
+        for drawn in draw(self.parts, self.removal_lists, 0, _end(size, self.kept_bytes), REASON):
             yield drawn.documents.filter(pc.is_null(drawn.documents.column("reason")))
 
     def _kept(self, batch: pa.RecordBatch) -> list[str]:
@@ -132,10 +153,21 @@ class SettleTokenizer:
         return {"name": REFERENCE, "compared": 0, "why": why, "differences": list(differences)}
 
 
+def _end(size: int, of: int) -> int:
+    """The end of a stretch of all orders, from 0, that holds about `size` of `of` bytes."""
+    return max(1, min(ORDER_END, ORDER_END * size // max(1, of)))
+
+
 def tokens_per_byte(facts: Mapping[str, Any], source: str) -> float:
-    """Tokens that a byte of a source's text before the steps comes to, by the sample of the task with these facts."""
-    tokens, size = facts["sources"][source]
-    return tokens / size if size else 0.0
+    """Tokens that a byte of a source's text before the steps comes to, by the sample of the task with these facts.
+
+    A source of which nothing could be sampled is taken to be like all text.
+    """
+    tokens, size = facts["sources"].get(source, (0, 0))
+    if size:
+        return float(tokens / size)
+    lengths, counts = (np.array(column, np.int64) for column in facts["lengths"])
+    return float(lengths @ counts / facts["text_bytes"]) if facts["text_bytes"] else 1.0
 
 
 def cells_per_byte(facts: Mapping[str, Any], pack: PackConfig, source: str | None = None) -> float:
