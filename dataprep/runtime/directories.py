@@ -20,7 +20,7 @@ from dataprep.storage import disk_errors, write_bytes
 # What a run may write into its output directory besides shards; stale files there belong to an earlier run of it.
 _TABLES = ("documents", "dropped", "quarantine")
 _WORK = ("ledger", "parts", "removals", "tokenizer", "distrusted")
-_FILES = (FILE_NAME, "inputs.parquet", "tokenizer.json")
+_FILES = (FILE_NAME, "inputs.parquet", "tokenizer.json", "tokenizer.model")
 _PLACE = r"\d{5,}-of-\d{5,}"
 # Says that a run has taken the directory: what it is about to write or clear there is no stranger's.
 _MARKER = ".dataprep"

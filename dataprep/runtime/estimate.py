@@ -32,9 +32,9 @@ from dataprep.shards.layout import BYTES_A_TOKEN
 from dataprep.step import Step
 from dataprep.tokens.config import PackConfig
 from dataprep.tokens.encoding import TokenBatch
-from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineFails, EngineUnusable, Fastokens, fastokens_version
+from dataprep.tokens.engines import FASTOKENS, EngineFails, EngineUnusable, Fastokens, fastokens_version
 from dataprep.tokens.packing import cells
-from dataprep.tokens.tokenizer import Tokenizer
+from dataprep.tokens.tokenizer import HF, SENTENCEPIECE, Tokenizer
 from dataprep.wording import counted, shortened, shown_path, some_of
 
 __all__ = ["Estimate", "SourceEstimate", "as_json", "estimate", "render_estimate"]
@@ -45,7 +45,7 @@ ASSUMED_BYTES_A_TOKEN = 4
 # From quickstart runs (code and English, 8192 tokens): 1.9 MB/s of one core training, as much encoding with hf; the
 # fast engine encoded English, Chinese and code at 21 to 33 MB/s there. Its first proof took 2 to 5 seconds.
 _TRAINING = 2e6
-_ASSUMED_ENCODING = {REFERENCE: 2e6, FASTOKENS: 20e6}
+_ASSUMED_ENCODING = {HF: 2e6, FASTOKENS: 20e6}
 _PROVING_SECONDS = 3.0
 # Assumed of each pass over parts; a prototype hashed and compressed them at 125 to 145 MB/s of one core.
 _HANDLING = 100e6
@@ -134,14 +134,16 @@ def _mixed(plan: Plan, sources: Sequence[SourceEstimate]) -> tuple[tuple[SourceE
 
 
 def _encoder(plan: Plan) -> _Encoder:
-    fast = plan.pipeline.tokenizer.engine != REFERENCE and fastokens_version() is not None
+    fast = plan.pipeline.tokenizer.engine != HF and fastokens_version() is not None
     tokenizer = load_planned_tokenizer(plan)
     if tokenizer is None:
-        return _Encoder(None, None, FASTOKENS if fast else REFERENCE)
+        return _Encoder(None, None, FASTOKENS if fast else HF)
+    if tokenizer.model is not None:
+        return _Encoder(tokenizer, None, SENTENCEPIECE)
     try:
         return _Encoder(tokenizer, Fastokens(tokenizer.encoding_json) if fast else None, FASTOKENS)
     except EngineUnusable:
-        return _Encoder(tokenizer, None, REFERENCE)
+        return _Encoder(tokenizer, None, HF)
 
 
 def _source(

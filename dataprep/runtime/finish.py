@@ -24,11 +24,11 @@ from dataprep.runtime.stages import dedup, emit, prepare
 from dataprep.shards.manifest import SOURCE_SUMS, Manifest, Totals, column_facts, write_manifest
 from dataprep.tokens.engines import fastokens_version
 from dataprep.tokens.special import SpecialTokens
-from dataprep.tokens.tokenizer import Tokenizer, open_settled
+from dataprep.tokens.tokenizer import SENTENCEPIECE, Tokenizer, read_settled
 from dataprep.wording import counted
 
 INPUTS_FILE = "inputs.parquet"
-TOKENIZER_FILE = "tokenizer.json"
+TOKENIZER_FILE, MODEL_FILE = "tokenizer.json", "tokenizer.model"
 _VERSIONS = ("dataprep", "mindspore", "numpy", "pyarrow", "tokenizers", "xxhash")
 
 
@@ -52,11 +52,11 @@ class Finished:
 
 
 def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> tuple[Manifest, ...]:
-    """Write each set's inputs.parquet, tokenizer.json and last manifest.json; `run` are facts that are not hashed."""
+    """Write each set's inputs.parquet, tokenizer and last manifest.json; `run` are facts that are not hashed."""
     _check_removals(done)
-    tokenizer_json = Path(done.settled.outputs[0].path).read_bytes()
     special = SpecialTokens.from_facts(done.settled.facts["special"])
-    tokenizer = open_settled(tokenizer_json, special, plan.pipeline.tokenizer.allow_special)
+    paths = [Path(output.path) for output in done.settled.outputs]
+    tokenizer = read_settled(paths, special, plan.pipeline.tokenizer.allow_special)
     before = _before_shards(done)
     _check_sides(done, before[dedup.STAGE])
     run = {
@@ -67,12 +67,14 @@ def finish(plan: Plan, done: Finished, run: Mapping[str, Any]) -> tuple[Manifest
         ),
         "identity": plan.identity,
         "python": platform.python_version(),
-        "versions": _versions(),
+        "versions": _versions(tokenizer),
     }
     contents = []
     for emitted in done.emitted:
         output = emitted.set.paths.output
-        storage.write_bytes(output / TOKENIZER_FILE, tokenizer_json)
+        storage.write_bytes(output / TOKENIZER_FILE, tokenizer.json)
+        if tokenizer.model is not None:
+            storage.write_bytes(output / MODEL_FILE, tokenizer.model)
         _write_inputs(plan, output / INPUTS_FILE)
         content = _content(plan, done, emitted, before, tokenizer)
         listed = {file["path"] for file in content["files"]} | {
@@ -109,7 +111,7 @@ def _content(
         "totals": {key: sum(shard[key] for shard in shards) for key in Totals.model_fields},
         "sources": _sources(records),
         "shards": shards,
-        "files": _listed(output, [*(done.prepared if emitted.set.first else ()), *records]),
+        "files": _listed(output, [*(done.prepared if emitted.set.first else ()), *records], tokenizer),
     }
 
 
@@ -234,14 +236,14 @@ def _shard(record: TaskRecord, output: Path) -> dict[str, Any]:
     }
 
 
-def _listed(output: Path, records: Sequence[TaskRecord]) -> list[dict[str, Any]]:
+def _listed(output: Path, records: Sequence[TaskRecord], tokenizer: Tokenizer) -> list[dict[str, Any]]:
     tables = [
         {"path": _relative(written, output), "bytes": written.bytes, "xxh3": written.xxh3, "rows": written.rows}
         for record in records
         for written in record.outputs
         if _table(written, output) in ("dropped", "quarantine")
     ]
-    for name in (INPUTS_FILE, TOKENIZER_FILE):
+    for name in (INPUTS_FILE, TOKENIZER_FILE, *([] if tokenizer.model is None else [MODEL_FILE])):
         path = output / name
         rows = pq.read_metadata(path).num_rows if name == INPUTS_FILE else None
         tables.append({"path": name, "bytes": path.stat().st_size, "xxh3": storage.hash_file(path), "rows": rows})
@@ -288,6 +290,7 @@ def _tokenizer_facts(plan: Plan, tokenizer: Tokenizer, inexact: int) -> dict[str
         "bos": None if tokenizer.bos_id is None else _special(tokenizer, tokenizer.bos_id),
         "pad": _special(tokenizer, tokenizer.pad_id),
         "file": TOKENIZER_FILE,
+        "model": None if tokenizer.model is None else MODEL_FILE,
         "inexact": inexact,
         "allow_special": tokenizer.allow_special,
     }
@@ -320,7 +323,8 @@ def _pack_facts(plan: Plan, tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, str]:
-    versions = {name: version(name) for name in _VERSIONS}
+def _versions(tokenizer: Tokenizer) -> dict[str, str]:
+    used = _VERSIONS if tokenizer.model is None else (*_VERSIONS, SENTENCEPIECE)
+    versions = {name: version(name) for name in used}
     fast = fastokens_version()
     return versions if fast is None else {**versions, "fastokens": fast}

@@ -113,7 +113,7 @@ def load_planned_tokenizer(plan: Plan) -> Tokenizer | None:
     if source is None:
         check_borders(pipeline.tokenizer.bos == (pipeline.tokenizer.eos or DEFAULT_EOS), pipeline.pack.layout)
         return None
-    tokenizer = load_tokenizer(pipeline.tokenizer, source.json, source.marks, pipeline.pack.fim)
+    tokenizer = load_tokenizer(pipeline.tokenizer, source, pipeline.pack.fim)
     check_borders(tokenizer.bos_id == tokenizer.eos_id, pipeline.pack.layout)
     return tokenizer
 

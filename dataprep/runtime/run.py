@@ -26,8 +26,8 @@ from dataprep.runtime.shard_tasks import kept_documents, shard_tasks, tokenizer_
 from dataprep.runtime.task import Task
 from dataprep.shards.manifest import Manifest, load_manifest
 from dataprep.storage import disk_errors
-from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineUnusable, Fastokens
-from dataprep.tokens.tokenizer import Tokenizer
+from dataprep.tokens.engines import FASTOKENS, EngineUnusable, Fastokens
+from dataprep.tokens.tokenizer import HF, Tokenizer
 from dataprep.wording import counted, shortened, shown_path, some_of
 
 # What is left to the operating system and the parent when the limit is ours to choose.
@@ -113,9 +113,10 @@ def _all_stages(plan: Plan, stages: _Stages) -> Finished:
 def _tell_engine(plan: Plan, settled: TaskRecord, report: events.Reporter) -> None:
     engine = settled.facts["engine"]
     if engine["why"]:
-        report(events.Note(f"encoding with {engine['name']}, which is slow: {engine['why']}"))
+        slow = ", which is slow" if engine["name"] == HF else ""
+        report(events.Note(f"encoding with {engine['name']}{slow}: {engine['why']}"))
     for name, texts in trust_in(plan, settled).findings().items():
-        report(events.Note(f"{name} is not used: it gave other ids than {REFERENCE} for text {texts[0]}"))
+        report(events.Note(f"{name} is not used: it gave other ids than {HF} for text {texts[0]}"))
 
 
 def _tell_slow(settled: TaskRecord, emitted: Sequence[TaskRecord], report: events.Reporter) -> None:
@@ -123,11 +124,11 @@ def _tell_slow(settled: TaskRecord, emitted: Sequence[TaskRecord], report: event
     fast = settled.facts["engine"]["name"]
     used = Counter(record.facts["engine"]["name"] for record in emitted)
     failed = sum(record.facts["engine"]["failed"] for record in emitted)
-    if fast != REFERENCE and used[REFERENCE]:
-        what = f"{counted(used[REFERENCE], 'shard')} of {len(emitted):,} were encoded with {REFERENCE}, which is slow"
+    if fast != HF and used[HF]:
+        what = f"{counted(used[HF], 'shard')} of {len(emitted):,} were encoded with {HF}, which is slow"
         report(events.Note(f"{what}: {fast} cannot be used any more, or not on every machine"))
     if failed:
-        report(events.Note(f"{fast} failed at {counted(failed, 'document')}, which {REFERENCE} encoded"))
+        report(events.Note(f"{fast} failed at {counted(failed, 'document')}, which {HF} encoded"))
 
 
 def _trusted(plan: Plan, settled: TaskRecord, stages: _Stages, tasks: Sequence[Task]) -> dict[str, TaskRecord]:
@@ -150,6 +151,8 @@ def _check_tokenizer(plan: Plan) -> None:
 
 def _check_engine(tokenizer: Tokenizer) -> None:
     try:
+        if tokenizer.model is not None:
+            raise EngineUnusable(f"{FASTOKENS} cannot encode for a SentencePiece model that no tokenizer.json equals")
         Fastokens(tokenizer.encoding_json)
     except EngineUnusable as error:
         mend = "pip install fastokens, or set tokenizer.engine to auto or hf"

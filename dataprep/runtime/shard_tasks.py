@@ -211,7 +211,7 @@ def _emit_task(plan: Plan, kept: Kept, settled: TaskRecord, draw: _Draw, layout:
         membership=asdict(draw.membership),
         steps=steps_identity(plan, pipeline.emit_steps),
         tokenizer=[
-            settled.outputs[0].xxh3,
+            *(output.xxh3 for output in settled.outputs),
             {**pipeline.tokenizer.shaping, "train": None, "vocab_size": None},
         ],
         pack=pipeline.pack.model_dump(mode="json", by_alias=True),
@@ -227,7 +227,7 @@ def _emit_task(plan: Plan, kept: Kept, settled: TaskRecord, draw: _Draw, layout:
         high=draw.bounds[1],
         membership=draw.membership,
         steps=pipeline.emit_steps,
-        tokenizer_json=Path(settled.outputs[0].path),
+        tokenizer_files=tuple(Path(output.path) for output in settled.outputs),
         special=SpecialTokens.from_facts(settled.facts["special"]),
         allow_special=pipeline.tokenizer.allow_special,
         engine=emit.EngineUse(

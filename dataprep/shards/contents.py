@@ -66,7 +66,7 @@ class _Shard:
 def check_contents(directory: Path, manifest: Manifest, damaged: set[str], sample: Sample) -> Iterator[Finding]:
     """Check every shard none of whose files is in `damaged`; yields findings, never raises on damage."""
     decode: Decoder | None = None
-    if manifest.tokenizer.file not in damaged:
+    if damaged.isdisjoint((manifest.tokenizer.file, manifest.tokenizer.model)):
         try:
             decode = open_decoder(directory, manifest)
         except DamageError as error:

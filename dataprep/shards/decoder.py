@@ -45,10 +45,11 @@ def open_decoder(directory: Path, manifest: Manifest) -> Decoder:
 
 
 def check_fingerprint(path: Path, facts: TokenizerFacts) -> None:
-    """Raise DamageError if the tokenizer.json at `path` is not the one whose fingerprint the manifest holds."""
+    """Raise DamageError if the tokenizer.json at `path` and the model beside it have not the manifest's fingerprint."""
     ids = {"eos": facts.eos.id, "bos": facts.bos.id if facts.bos else None, "pad": facts.pad.id}
     try:
-        found = fingerprint(json.loads(path.read_bytes()), ids, facts.allow_special)
+        model = None if facts.model is None else (path.parent / facts.model).read_bytes()
+        found = fingerprint(json.loads(path.read_bytes()), model, ids, facts.allow_special)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DamageError(f"cannot be loaded: {error}", where=str(path)) from error
     if found != facts.fingerprint:

@@ -37,7 +37,9 @@ class SpecialToken(_Facts):
 
 
 class TokenizerFacts(_Facts):
-    """The tokenizer that made the ids; `inexact` documents' tokens decode to another text than theirs.
+    """The tokenizer that made the ids: `file` is its tokenizer.json, `model` the SentencePiece model if that encoded.
+
+    `inexact` documents' tokens decode to another text than theirs.
 
     `vocab_size` is for the model's embedding: the declared size, else `used_vocab_size`, which is the largest id + 1.
     `allow_special` says that special tokens spelled in texts became tokens, all but eos, bos and pad.
@@ -50,6 +52,7 @@ class TokenizerFacts(_Facts):
     bos: SpecialToken | None
     pad: SpecialToken
     file: str
+    model: str | None
     inexact: Count
     allow_special: bool
 

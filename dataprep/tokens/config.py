@@ -37,7 +37,6 @@ class TokenizerConfig(Frozen):
     special_tokens: dict[str, int] | tuple[_Token, ...] = Field(
         (), description="Special tokens of a tiktoken file: name to id, or names that follow the highest rank."
     )
-    inexact: bool = Field(False, description="Take a SentencePiece model that can be converted only nearly.")
     add_special_tokens: tuple[_Token, ...] = Field((), description="Special tokens to add behind the vocabulary.")
     eos: _Token | None = Field(
         None, description="Ends every document; default: the tokenizer's own, else <|endoftext|>."

@@ -10,13 +10,15 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
+from tokenizers import Tokenizer as Backend
 
 from dataprep.errors import ConfigError
 from dataprep.tokens.config import TokenizerConfig
+from dataprep.tokens.encoding import Encode
 from dataprep.tokens.kinds import read_source
 from dataprep.tokens.losses import is_byte_level, losses
 from dataprep.tokens.source import Source
-from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
+from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer, reference_encode
 from dataprep.tokens.tokenizer_json import open_backend, settle
 
 EXAMPLES = (
@@ -76,6 +78,7 @@ def describe(config: TokenizerConfig, texts: Sequence[str] = EXAMPLES) -> Descri
     settled = settle(json.loads(source.json), config.add_special_tokens, str(config.path))
     value = json.loads(settled)
     backend = open_backend(settled)
+    encode = reference_encode(backend, source.model)
     special = tokenizer.special if tokenizer else None
     marks = {"eos": source.marks.eos, "bos": source.marks.bos, "pad": source.marks.pad}
     return Description(
@@ -91,7 +94,7 @@ def describe(config: TokenizerConfig, texts: Sequence[str] = EXAMPLES) -> Descri
         fingerprint=tokenizer.fingerprint if tokenizer else None,
         losses=tuple(losses(settled)),
         notes=(*source.notes, *notes),
-        examples=tuple(Example(text, _cut(backend, text)) for text in texts),
+        examples=tuple(Example(text, _cut(backend, encode, text)) for text in texts),
     )
 
 
@@ -129,7 +132,7 @@ def render_description(description: Description) -> RenderableType:
 def _as_run(config: TokenizerConfig, source: Source) -> tuple[Tokenizer | None, tuple[str, ...]]:
     """The tokenizer as a run would load it, or a note why none could."""
     try:
-        return load_tokenizer(config, source.json, source.marks), ()
+        return load_tokenizer(config, source), ()
     except ConfigError as error:
         return None, (f"a run needs more settings: {error.what}; {error.mend}",)
 
@@ -152,12 +155,11 @@ def _steps(part: dict[str, Any] | None) -> str:
     return " ".join([str(part["type"]), *(f"{key}={one!r}" for key, one in settings.items())])
 
 
-def _cut(backend: Any, text: str) -> tuple[str, ...]:
-    ids = backend.encode(text, add_special_tokens=False).ids
-    return tuple(_shown(backend, token) for token in ids)
+def _cut(backend: Backend, encode: Encode, text: str) -> tuple[str, ...]:
+    return tuple(_shown(backend, token) for token in encode([text]).ids.tolist())
 
 
-def _shown(backend: Any, token: int) -> str:
+def _shown(backend: Backend, token: int) -> str:
     # A decoder strips the space of a text's first token, so a token alone is shown by its name where that is plainer.
     name = str(backend.id_to_token(token))
     return name.replace("\u2581", " ") if "\u2581" in name else str(backend.decode([token], skip_special_tokens=False))

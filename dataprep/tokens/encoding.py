@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,15 +32,30 @@ class TokenBatch:
 Encode = Callable[[list[str]], TokenBatch]
 
 
-def reference_encode(backend: Backend) -> Encode:
-    """The reference library's encoding, special tokens neither added nor recognised."""
+def hf_encode(backend: Backend) -> Encode:
+    """The encoding of `tokenizers`, special tokens neither added nor recognised."""
 
     def encode(texts: list[str]) -> TokenBatch:
-        encodings = backend.encode_batch_fast(texts, add_special_tokens=False)
-        ids = [np.array(encoding.ids, np.int32) for encoding in encodings]
-        return _joined(ids, np.array([len(each) for each in ids], np.int64))
+        return _batch([encoding.ids for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)])
 
     return encode
+
+
+def sentencepiece_encode(processor: Any) -> Encode:
+    """The encoding of an opened SentencePiece model, by one thread."""
+
+    def encode(texts: list[str]) -> TokenBatch:
+        for text in texts:
+            # The library would take a lone surrogate for another text.
+            text.encode()
+        return _batch(processor.encode(texts, num_threads=1))
+
+    return encode
+
+
+def _batch(lists: list[list[int]]) -> TokenBatch:
+    ids = [np.array(each, np.int32) for each in lists]
+    return _joined(ids, np.array([len(each) for each in ids], np.int64))
 
 
 def encode_texts(encode: Encode, cutter: Cutter | None, texts: Sequence[str]) -> TokenBatch:

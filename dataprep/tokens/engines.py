@@ -17,7 +17,6 @@ from dataprep.tokens.spelling import Spelling
 from dataprep.tokens.tokenizer import Tokenizer
 from dataprep.wording import counted
 
-REFERENCE = "hf"
 FASTOKENS = "fastokens"
 
 

@@ -15,8 +15,9 @@ from tokenizers import Tokenizer as Backend
 from dataprep.text.segment import HAN_BLOCKS
 from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.cuts import Cutter, cutter_for
-from dataprep.tokens.encoding import encode_texts, reference_encode
+from dataprep.tokens.encoding import Encode, encode_texts
 from dataprep.tokens.kinds import read_source
+from dataprep.tokens.tokenizer import reference_encode
 from dataprep.tokens.tokenizer_json import open_backend, settle
 
 # Unicode blocks of the letters of each script, by block and not by property, so that every Python agrees.
@@ -57,7 +58,7 @@ class Fertility:
 @dataclass(frozen=True, slots=True)
 class _Compared:
     name: str
-    backend: Backend
+    encode: Encode
     cutter: Cutter | None
     unknown: int | None
 
@@ -112,9 +113,12 @@ def render_fertility(figures: Sequence[Fertility]) -> Table:
 
 
 def _open(config: TokenizerConfig) -> _Compared:
-    settled = settle(json.loads(read_source(config).json), (), str(config.path))
+    source = read_source(config)
+    settled = settle(json.loads(source.json), (), str(config.path))
     value, backend = json.loads(settled), open_backend(settled)
-    return _Compared(str(config.path), backend, cutter_for(value), _unknown_id(value["model"], backend))
+    cutter = cutter_for(value) if source.model is None else None
+    encode = reference_encode(backend, source.model)
+    return _Compared(str(config.path), encode, cutter, _unknown_id(value["model"], backend))
 
 
 def _unknown_id(model: dict[str, Any], backend: Backend) -> int | None:
@@ -125,7 +129,7 @@ def _unknown_id(model: dict[str, Any], backend: Backend) -> int | None:
 
 
 def _measure(one: _Compared, by: Any, group: str, texts: Sequence[str]) -> Fertility:
-    ids = encode_texts(reference_encode(one.backend), one.cutter, texts).ids
+    ids = encode_texts(one.encode, one.cutter, texts).ids
     characters, size, tokens = sum(map(len, texts)), sum(_sizes(texts)), len(ids)
     return Fertility(
         tokenizer=one.name,

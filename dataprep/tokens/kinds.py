@@ -31,10 +31,9 @@ def read_source(config: TokenizerConfig) -> Source:
 
 
 def named_on_command_line(name: str) -> TokenizerConfig:
-    """The tokenizer that `PATH` names, or `PATH:PATTERN` for a tiktoken file; models that convert nearly are taken."""
+    """The tokenizer that `PATH` names, or `PATH:PATTERN` for a tiktoken file."""
     path, _, pattern = name.rpartition(":")
-    settings = {"path": path, "pattern": pattern} if pattern in PATTERNS else {"path": name}
-    return TokenizerConfig.model_validate({**settings, "inexact": True})
+    return TokenizerConfig.model_validate({"path": path, "pattern": pattern} if pattern in PATTERNS else {"path": name})
 
 
 def source_hash(source: Source) -> str:
@@ -49,7 +48,7 @@ def _read_file(path: Path, config: TokenizerConfig) -> Source:
     data, where = decompressed(path, _bytes(path)), str(path)
     if is_sentencepiece(data):
         _refuse_unused(config, where, "pattern", "special_tokens")
-        source = convert_sentencepiece(data, where, inexact=config.inexact)
+        source = convert_sentencepiece(data, where)
     elif is_tiktoken(data):
         source = convert_tiktoken(data, where, config.pattern, config.special_tokens)
     else:

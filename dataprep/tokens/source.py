@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -22,7 +22,8 @@ class DocumentMarks:
 class Source:
     """A tokenizer of any kind as a tokenizer.json (UTF-8); `files` are all that were read for it.
 
-    `notes` say where it differs from the library it comes from.
+    `model` is the SentencePiece model that encodes in its place, where the tokenizer.json gives only names and text;
+    `notes` say why.
     """
 
     kind: str
@@ -30,3 +31,4 @@ class Source:
     marks: DocumentMarks = DocumentMarks()
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    model: bytes | None = field(default=None, repr=False)

@@ -78,8 +78,22 @@ def check_unspeakable(backend: Backend, model: dict[str, Any], names: list[str],
     for name in names:
         spelled = backend.encode(name, add_special_tokens=False).ids
         if name in merged or backend.token_to_id(name) in spelled:
-            what = f"text that spells {name!r} would be encoded as the special token"
-            raise ConfigError(what, where=where, mend="choose another special token, or add one by add_special_tokens")
+            _refuse_speakable(f"text that spells {name!r} would be encoded as the special token", where)
+
+
+def check_unspeakable_pieces(backend: Backend, processor: Any, names: list[str], where: str) -> None:
+    """Raise ConfigError if SentencePiece could encode some text as one of the special tokens `names`.
+
+    It never does so with its control pieces and with ids it does not have.
+    """
+    for name in names:
+        token = backend.token_to_id(name)
+        if token < processor.vocab_size() and not processor.is_control(token):
+            _refuse_speakable(f"some text would be encoded as the special token {name!r}", where)
+
+
+def _refuse_speakable(what: str, where: str) -> None:
+    raise ConfigError(what, where=where, mend="choose another special token, or add one by add_special_tokens")
 
 
 def check_bos(config: TokenizerConfig, backend: Backend, own: DocumentMarks, where: str) -> None:

@@ -203,7 +203,7 @@ def tokenizer_config(path: Path) -> TokenizerConfig:
 
 def _open_tokenizer(job: Job) -> Tokenizer:
     config = tokenizer_config(job.tokenizer)
-    return load_tokenizer(config, read_source(config).json)
+    return load_tokenizer(config, read_source(config))
 
 
 def _texts(job: Job) -> tuple[list[str], int]:
@@ -289,7 +289,7 @@ def _fill_in_the_middle(job: Job) -> Timed:
     fim = FimConfig.model_validate({"prefix": "<|pre|>", "middle": "<|mid|>", "suffix": "<|suf|>"})
     added = (_EOS, PAD, "<|pre|>", "<|mid|>", "<|suf|>")
     config = tokenizer_config(job.tokenizer).model_copy(update={"add_special_tokens": added})
-    tokenizer = load_tokenizer(config, read_source(config).json, fim=fim)
+    tokenizer = load_tokenizer(config, read_source(config), fim)
     hashes = [xxhash.xxh3_128_digest(text.encode()) for text in texts]
     every = np.ones(len(texts), np.bool_)
     return Timed(

@@ -15,23 +15,32 @@ import tiktoken
 from click.testing import CliRunner
 
 from dataprep.cli import main
+from dataprep.errors import DamageError
+from dataprep.shards.documents import read_documents
 from dataprep.shards.inspect import inspect_row
+from dataprep.shards.manifest import load_manifest
+from dataprep.shards.records import read_rows
 from dataprep.shards.verify import verify
 
 Write = Callable[..., Path]
+
+
+def train(kind: str, normalization: str) -> bytes:
+    lines = ["the ship came home at night 1024", "\u591c\u91cc\u7684\u8239\u56de\u6765\u4e86 1024"] * 50
+    written = io.BytesIO()
+    settings = {"vocab_size": 330, "byte_fallback": True, "hard_vocab_limit": False, "pad_id": 3, "minloglevel": 2}
+    sentencepiece.SentencePieceTrainer.train(
+        **{"sentence_iterator": iter(lines), "model_writer": written, "model_type": kind, **settings},
+        normalization_rule_name=normalization,
+    )
+    return written.getvalue()
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as published: tokenizer.model and tokenizer_config.json."""
     folder = tmp_path_factory.mktemp("published")
-    lines = ["the ship came home at night 1024", "\u591c\u91cc\u7684\u8239\u56de\u6765\u4e86 1024"] * 50
-    written = io.BytesIO()
-    settings = {"vocab_size": 330, "byte_fallback": True, "normalization_rule_name": "identity", "minloglevel": 2}
-    sentencepiece.SentencePieceTrainer.train(
-        **{"sentence_iterator": iter(lines), "model_writer": written, "model_type": "bpe", "pad_id": 3, **settings}
-    )
-    (folder / "tokenizer.model").write_bytes(written.getvalue())
+    (folder / "tokenizer.model").write_bytes(train("bpe", "identity"))
     (folder / "tokenizer_config.json").write_text(json.dumps({"add_bos_token": True, "bos_token": "<s>"}))
     return folder
 
@@ -62,6 +71,69 @@ def test_a_run_with_a_published_folder_is_verified_and_resumes_until_a_file_of_i
     (tmp_path / "out" / "manifest.json").unlink()
     assert dataprep.run(pipeline)["run"]["stages"]["tokenizer"]["reused"] == 1
     assert again["hash"] == manifest["hash"]
+
+
+def documents(out: Path) -> dict[str, list[int]]:
+    """The ids of every document of a set that puts each into one row."""
+    found = {}
+    for shard in load_manifest(out).shards:
+        index = read_documents(out / shard.documents_file)
+        rows = read_rows(out / shard.file, list(range(shard.rows)))
+        columns = [index.column(name).to_pylist() for name in ("doc_id", "rows", "tokens")]
+        for doc_id, [row], tokens in zip(*columns, strict=True):
+            found[doc_id] = rows[row]["input_ids"][:tokens].tolist()
+    return found
+
+
+@pytest.mark.slow
+def test_a_run_with_a_unigram_model_holds_sentencepieces_own_ids(
+    tmp_path: Path, dataprep: Any, write_small: Write
+) -> None:
+    model = train("unigram", "nmt_nfkc")
+    (tmp_path / "u.model").write_bytes(model)
+    pipeline = with_tokenizer(write_small(tmp_path), f'{{path: "{tmp_path / "u.model"}"}}')
+    pipeline.write_text(pipeline.read_text().replace("  - normalize\n", ""))
+    settings = ["--set", "pack.method=none", "--set", "pack.seq_length=500"]
+    manifest = dataprep.run(pipeline, *settings, "--set", "run.workers=1")
+    facts, engine = manifest["tokenizer"], manifest["run"]["engine"]
+    assert (facts["file"], facts["model"]) == ("tokenizer.json", "tokenizer.model")
+    assert (list(engine["shards"]), engine["compared"]) == (["sentencepiece"], 0)
+    assert engine["why"] == (
+        "a Unigram model decides near ties by rounding in single precision, so SentencePiece itself encodes"
+    )
+    assert manifest["run"]["versions"]["sentencepiece"] == sentencepiece.__version__
+    out = tmp_path / "out"
+    assert (out / "tokenizer.model").read_bytes() == model
+    assert "tokenizer.model" in [file["path"] for file in manifest["files"]]
+    assert verify(out) == []
+    reference = sentencepiece.SentencePieceProcessor(model_proto=model)
+    lines = [line for name in ("en", "zh") for line in (tmp_path / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    read = [json.loads(line) for line in lines if line.endswith("}")]
+    texts = {entry["id"]: entry.get("text", entry.get("content")) for entry in read}
+    found = documents(out)
+    assert len(found) == manifest["totals"]["documents"] > 300
+    assert found == {doc_id: [*reference.encode(texts[doc_id]), 2] for doc_id in found}
+    shards = {path.name: path.read_bytes() for path in out.glob("*.mindrecord")}
+    dataprep.run(pipeline, *settings, "--set", "run.workers=2", "--force")
+    assert shards == {path.name: path.read_bytes() for path in out.glob("*.mindrecord")}
+    (out / "tokenizer.model").write_bytes(train("bpe", "identity"))
+    assert {finding.file for finding in verify(out)} == {"tokenizer.model"}
+    with pytest.raises(DamageError, match="is another tokenizer than made the ids"):
+        inspect_row(out, 0)
+    (out / "tokenizer.model").unlink()
+    with pytest.raises(DamageError, match="cannot be loaded"):
+        inspect_row(out, 0)
+
+
+def test_the_fast_engine_is_refused_for_a_model_before_the_first_task(
+    tmp_path: Path, dataprep: Any, write_small: Write
+) -> None:
+    (tmp_path / "u.model").write_bytes(train("unigram", "identity"))
+    code, line = dataprep.fail(
+        with_tokenizer(write_small(tmp_path), f'{{path: "{tmp_path}/u.model", engine: fastokens}}')
+    )
+    assert (code, "fastokens cannot encode for a SentencePiece model" in line) == (2, True)
+    assert not (tmp_path / "work").exists()
 
 
 def test_a_bos_that_is_not_decided_stops_the_run_before_its_first_task(

@@ -109,7 +109,7 @@ def build_shard(
 
 def tokenizer_fingerprint(directory: Path) -> str:
     value = json.loads((directory / "tokenizer.json").read_text("utf-8"))
-    return fingerprint(value, {"eos": EOS, "bos": None, "pad": PAD}, allow_special=False)
+    return fingerprint(value, None, {"eos": EOS, "bos": None, "pad": PAD}, allow_special=False)
 
 
 def listed(directory: Path, name: str, rows: int | None) -> dict[str, Any]:
@@ -145,6 +145,7 @@ def manifest_content(
             "used_vocab_size": 258,
             **special,
             "file": "tokenizer.json",
+            "model": None,
             "inexact": 0,
             "allow_special": False,
         },

@@ -15,6 +15,7 @@ from tokenizers import Tokenizer as Backend
 from dataprep.tokens import encoding
 from dataprep.tokens.config import TokenizerConfig, TrainTokenizer
 from dataprep.tokens.cuts import GPT4_DIGITS_1, GPT4_DIGITS_3, Cutter, cutter_for
+from dataprep.tokens.source import Source
 from dataprep.tokens.tokenizer import load_tokenizer
 from dataprep.tokens.train import train_tokenizer
 
@@ -126,7 +127,7 @@ def test_tokenizers_outside_the_proof_are_not_cut() -> None:
 
 def test_long_documents_among_short_ones_keep_their_ids_and_borders() -> None:
     config = TokenizerConfig(train=TrainTokenizer(vocab_size=500))
-    tokenizer = load_tokenizer(config, json.dumps(OURS).encode())
+    tokenizer = load_tokenizer(config, Source("tokenizer.json", json.dumps(OURS).encode()))
     long = PROSE[0] * (2 * encoding.BATCH_BYTES // len(PROSE[0]))
     texts = ["short", long, "", "中文，" * 200_000, "end"]
     tokens = tokenizer.encode(texts)

@@ -26,6 +26,7 @@ from dataprep.tokens.engines import (
     prove,
 )
 from dataprep.tokens.probes import probe_texts
+from dataprep.tokens.source import Source
 from dataprep.tokens.spelling import spelling_of
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.train import train_tokenizer
@@ -43,7 +44,7 @@ NEVER = 2**63
 
 def trained() -> Tokenizer:
     config = TokenizerConfig(train=TrainTokenizer(vocab_size=400))
-    return load_tokenizer(config, train_tokenizer(config, TEXTS))
+    return load_tokenizer(config, Source("trained", train_tokenizer(config, TEXTS)))
 
 
 TRAINED = trained()

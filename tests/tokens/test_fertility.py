@@ -80,5 +80,5 @@ def test_the_fingerprint_described_is_that_of_a_run(tmp_path: Path, sentencepiec
     config = TokenizerConfig(path=tmp_path / "m.model")
     source = read_source(config)
     described = describe(named_on_command_line(str(tmp_path / "m.model")))
-    assert described.fingerprint == load_tokenizer(config, source.json, source.marks).fingerprint
+    assert described.fingerprint == load_tokenizer(config, source).fingerprint
     assert described.marks == {"eos": "</s>", "bos": None, "pad": "<pad>"}

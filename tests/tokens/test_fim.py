@@ -20,6 +20,7 @@ from dataprep.shards.decoder import put_back
 from dataprep.tokens.config import FimConfig, TokenizerConfig
 from dataprep.tokens.fim import Cuts, draw_cuts, encode_with_fim
 from dataprep.tokens.fim_tokens import FAMILIES
+from dataprep.tokens.source import Source
 from dataprep.tokens.special import SpecialTokens
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer, open_settled
 
@@ -52,7 +53,7 @@ def load(
     fim: FimConfig | None = DEFAULT, names: list[str] = QWEN, merges: list[str] | None = None, **more: Any
 ) -> Tokenizer:
     text = byte_level(["<|endoftext|>", "<|pad|>", *names], merges or [])
-    return load_tokenizer(TokenizerConfig(path=FILE, **more), text, fim=fim)
+    return load_tokenizer(TokenizerConfig(path=FILE, **more), Source("tokenizer.json", text), fim)
 
 
 TOKENIZER = load()
@@ -201,6 +202,7 @@ def test_names_from_the_pipeline_file_come_first_and_may_be_added_to_the_vocabul
     assert (loaded.fim.prefix, loaded.fim.middle, loaded.fim.suffix) == (261, 262, 263)
     again = open_settled(
         loaded.json,
+        None,
         SpecialTokens.from_facts(
             {
                 "eos": "<|endoftext|>",

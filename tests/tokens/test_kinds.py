@@ -39,8 +39,7 @@ def write(folder: Path, **files: Any) -> Path:
 
 def load(path: Path, **settings: Any) -> Tokenizer:
     config = TokenizerConfig(path=path, **settings)
-    source = read_source(config)
-    return load_tokenizer(config, source.json, source.marks)
+    return load_tokenizer(config, read_source(config))
 
 
 def refusal(path: Path, **settings: Any) -> str:

@@ -18,6 +18,7 @@ from tokenizers import Tokenizer as Backend
 from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.cuts import GPT4_DIGITS_3
 from dataprep.tokens.engines import Fastokens
+from dataprep.tokens.source import Source
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from tests.tokens.samples import SENTENCES
 
@@ -54,7 +55,7 @@ def tokenizer() -> Tokenizer:
     config = TokenizerConfig.model_validate(
         {"path": "made.json", "eos": "<e>", "pad": "<p>", "add_special_tokens": ["<e>", "<p>"]}
     )
-    return load_tokenizer(config, trained())
+    return load_tokenizer(config, Source("tokenizer.json", trained()))
 
 
 @pytest.mark.slow
@@ -74,11 +75,12 @@ from dataprep.runtime.parts import content_hashes
 from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.engines import Encoder, Fastokens
 from dataprep.tokens.spelling import spelling_of
+from dataprep.tokens.source import Source
 from dataprep.tokens.tokenizer import load_tokenizer
 
 config = TokenizerConfig.model_validate(
     {"path": "made.json", "eos": "<e>", "pad": "<p>", "add_special_tokens": ["<e>", "<p>"]})
-tokenizer = load_tokenizer(config, Path(sys.argv[1]).read_bytes())
+tokenizer = load_tokenizer(config, Source("tokenizer.json", Path(sys.argv[1]).read_bytes()))
 encoder = Encoder(tokenizer, Fastokens(tokenizer.encoding_json), 1000, spelling_of(json.loads(tokenizer.encoding_json)))
 draws, resident = np.random.default_rng(0), []
 for block in range(100):

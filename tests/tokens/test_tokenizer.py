@@ -16,7 +16,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from dataprep.errors import ConfigError
 from dataprep.tokens.config import TokenizerConfig
 from dataprep.tokens.kinds import read_source
-from dataprep.tokens.source import DocumentMarks
+from dataprep.tokens.source import DocumentMarks, Source
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 
 FILE = Path("vocab/tokenizer.json")
@@ -49,7 +49,7 @@ EOS_PAD = [added(256, "<|endoftext|>"), added(257, "<|pad|>")]
 
 
 def load(text: bytes, **settings: Any) -> Tokenizer:
-    return load_tokenizer(TokenizerConfig(path=FILE, **settings), text)
+    return load_tokenizer(TokenizerConfig(path=FILE, **settings), Source("tokenizer.json", text))
 
 
 def test_a_document_is_its_bytes_and_one_eos() -> None:
@@ -285,12 +285,19 @@ def test_a_tokenizer_that_puts_bos_by_itself_needs_a_decision() -> None:
 def test_eos_and_pad_are_those_the_files_name_unless_the_pipeline_says_otherwise() -> None:
     text = byte_level([], [*EOS_PAD, added(258, "</s>"), added(259, "<fill>")])
     own = DocumentMarks(eos="</s>", pad="<fill>")
-    named = load_tokenizer(TokenizerConfig(path=FILE), text, own)
+    named = load_tokenizer(TokenizerConfig(path=FILE), Source("tokenizer.json", text, own))
     assert (named.eos_id, named.pad_id) == (258, 259)
-    told = load_tokenizer(TokenizerConfig(path=FILE, eos="<|endoftext|>", pad="<|pad|>"), text, own)
+    told = load_tokenizer(
+        TokenizerConfig(path=FILE, eos="<|endoftext|>", pad="<|pad|>"), Source("tokenizer.json", text, own)
+    )
     assert (told.eos_id, told.pad_id) == (256, 257)
     # Many published folders pad with their eos, which could not be told from text.
-    assert load_tokenizer(TokenizerConfig(path=FILE), text, DocumentMarks(eos="</s>", pad="</s>")).pad_id == 257
+    assert (
+        load_tokenizer(
+            TokenizerConfig(path=FILE), Source("tokenizer.json", text, DocumentMarks("</s>", pad="</s>"))
+        ).pad_id
+        == 257
+    )
 
 
 CHAT = [*EOS_PAD, added(258, "<s>"), added(259, "<|im_start|>")]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError
 from dataprep.tokens.config import TokenizerConfig, TrainTokenizer
+from dataprep.tokens.source import Source
 from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
 from dataprep.tokens.train import train_tokenizer
 
@@ -28,7 +29,7 @@ unicode_texts = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 def trained(config: TokenizerConfig, texts: list[str]) -> Tokenizer:
-    return load_tokenizer(config, train_tokenizer(config, texts))
+    return load_tokenizer(config, Source("trained", train_tokenizer(config, texts)))
 
 
 ENGLISH_CHINESE_CODE = trained(CONFIG, SENTENCES * 5)

@@ -30,15 +30,14 @@ from dataprep.shards.documents import SCHEMA as DOCUMENTS_SCHEMA
 from dataprep.shards.documents import write_documents
 from dataprep.shards.layout import Layout
 from dataprep.step import Step, selected_rows
-from dataprep.storage import disk_errors
 from dataprep.tokens.config import PackConfig
 from dataprep.tokens.encoding import TokenBatch
-from dataprep.tokens.engines import REFERENCE, Encoded, Encoder, EngineDiffers, EngineUnusable, Fastokens
+from dataprep.tokens.engines import Encoded, Encoder, EngineDiffers, EngineUnusable, Fastokens
 from dataprep.tokens.fim import draw_cuts, joined_parts, parts_of
 from dataprep.tokens.packing import Packed, document_rows, pack, shuffle_rows, truncate
 from dataprep.tokens.special import SpecialTokens
 from dataprep.tokens.spelling import Spelling, spelling_of
-from dataprep.tokens.tokenizer import Tokenizer, open_settled
+from dataprep.tokens.tokenizer import Tokenizer, read_settled
 
 STAGE = "emit"
 
@@ -62,7 +61,7 @@ class Emit:
     high: int
     membership: Membership
     steps: tuple[Step, ...]
-    tokenizer_json: Path
+    tokenizer_files: tuple[Path, ...]
     special: SpecialTokens
     allow_special: bool
     engine: EngineUse
@@ -80,7 +79,7 @@ class Emit:
 
         A fast engine that gives other ids is reported to `engine.trust`, and the shard begun anew with the reference.
         """
-        tokenizer, spelling = _opened(self.tokenizer_json, self.special, self.allow_special)
+        tokenizer, spelling = _opened(self.tokenizer_files, self.special, self.allow_special)
         engine = self._fast_engine(tokenizer)
         if engine is not None:
             try:
@@ -96,7 +95,7 @@ class Emit:
 
     def _fast_engine(self, tokenizer: Tokenizer) -> Fastokens | None:
         use = self.engine
-        if use.name == REFERENCE or use.name in use.trust.findings():
+        if use.name == tokenizer.reference or use.name in use.trust.findings():
             return None
         try:
             fast = _opened_fast(tokenizer)
@@ -110,7 +109,7 @@ class Emit:
             for drawn in draw(self.parts, self.removal_lists, self.low, self.high, REASON, self.membership):
                 content.add(drawn)
         outputs: dict[Path, int | None] = {self.dropped: dropped.rows} if dropped.rows else {}
-        name = REFERENCE if encoder.engine is None else self.engine.name
+        name = encoder.tokenizer.reference if encoder.engine is None else self.engine.name
         engine = {"name": name, **asdict(encoder.checks)}
         facts: dict[str, Any] = {"removed": content.removed, "inexact": content.inexact, "engine": engine}
         if content.index:
@@ -140,12 +139,10 @@ class Emit:
         return files.writer
 
 
-# A worker writes many shards by one tokenizer, whose file carries the id of the task that settled it.
+# A worker writes many shards by one tokenizer, whose files carry the id of the task that settled it.
 @lru_cache(maxsize=1)
-def _opened(path: Path, special: SpecialTokens, allow_special: bool) -> tuple[Tokenizer, Spelling | None]:
-    with disk_errors(path):
-        settled = path.read_bytes()
-    tokenizer = open_settled(settled, special, allow_special)
+def _opened(files: tuple[Path, ...], special: SpecialTokens, allow_special: bool) -> tuple[Tokenizer, Spelling | None]:
+    tokenizer = read_settled(files, special, allow_special)
     return tokenizer, spelling_of(msgspec.json.decode(tokenizer.encoding_json))
 
 

@@ -23,12 +23,12 @@ from dataprep.runtime.task import Outcome
 from dataprep.step import Step
 from dataprep.tokens.config import FimConfig, PackConfig, TokenizerConfig
 from dataprep.tokens.encoding import TokenBatch
-from dataprep.tokens.engines import FASTOKENS, REFERENCE, EngineDiffers, EngineUnusable, Fastokens, prove
+from dataprep.tokens.engines import FASTOKENS, EngineDiffers, EngineUnusable, Fastokens, prove
 from dataprep.tokens.kinds import read_source
 from dataprep.tokens.packing import cells
 from dataprep.tokens.probes import probe_texts
 from dataprep.tokens.source import Source
-from dataprep.tokens.tokenizer import Tokenizer, load_tokenizer
+from dataprep.tokens.tokenizer import HF, Tokenizer, load_tokenizer
 from dataprep.tokens.train import train_tokenizer
 
 STAGE = "tokenizer"
@@ -58,7 +58,7 @@ class SettleTokenizer:
     json: Path
 
     def run(self) -> Outcome:
-        """Write the tokenizer.json that goes with the shards.
+        """Write the tokenizer.json that goes with the shards, and the SentencePiece model if that is what encodes.
 
         Facts: its special tokens and fingerprint; text_bytes of the sample and lengths (of its documents in tokens,
         each with the number of documents); the engine to use; tokens and text bytes, before the steps, of a sample of
@@ -66,20 +66,24 @@ class SettleTokenizer:
         engine that does not prove itself.
         """
         source = self._source()
-        tokenizer = load_tokenizer(self.config, source.json, source.marks, self.fim)
+        tokenizer = load_tokenizer(self.config, source, self.fim)
         texts = [text for drawn in self._drawn(MEASURED_BYTES) for text in self._kept(drawn)]
         plain = tokenizer.encode_plain(texts)
-        storage.write_bytes(self.json, tokenizer.json)
+        written = {self.json: tokenizer.json}
+        if tokenizer.model is not None:
+            written[self.json.with_suffix(".model")] = tokenizer.model
+        for path, content in written.items():
+            storage.write_bytes(path, content)
         lengths, counts = np.unique(np.diff(tokenizer.bordered(plain).offsets), return_counts=True)
         facts = {
             "special": asdict(tokenizer.special),
             "fingerprint": tokenizer.fingerprint,
             "lengths": [lengths.tolist(), counts.tolist()],
             "text_bytes": sum(len(text.encode()) for text in texts),
-            "engine": self._engine(tokenizer, texts, plain),
+            "engine": self._engine(tokenizer, source, texts, plain),
             "sources": self._measured(tokenizer),
         }
-        return Outcome({self.json: None}, facts=facts)
+        return Outcome(dict.fromkeys(written), facts=facts)
 
     def _measured(self, tokenizer: Tokenizer) -> dict[str, list[int]]:
         """Of a sample of each mixed source the tokens by the reference, and the text bytes before the steps.
@@ -131,10 +135,13 @@ class SettleTokenizer:
         texts: list[str] = judge(batch, self.steps).kept.column("text").to_pylist()
         return texts
 
-    def _engine(self, tokenizer: Tokenizer, texts: list[str], plain: TokenBatch) -> dict[str, Any]:
+    def _engine(self, tokenizer: Tokenizer, source: Source, texts: list[str], plain: TokenBatch) -> dict[str, Any]:
         """Name and version of the engine, the texts it was compared on, and why it is not the fast one."""
-        if self.config.engine == REFERENCE:
-            return {"name": REFERENCE, "compared": 0, "why": None, "differences": []}
+        slow = {"name": tokenizer.reference, "compared": 0, "why": None, "differences": []}
+        if tokenizer.model is not None:
+            return {**slow, "why": "; ".join(source.notes)}
+        if self.config.engine == HF:
+            return slow
         probes = probe_texts(tokenizer.added_tokens)
         why: str
         differences: tuple[str, ...] = ()
@@ -150,7 +157,7 @@ class SettleTokenizer:
             why, differences = f"{engine.identity} gave {error}", error.texts
         if self.config.engine == FASTOKENS:
             raise ConfigError(why, where="tokenizer.engine", mend="set tokenizer.engine to auto or hf")
-        return {"name": REFERENCE, "compared": 0, "why": why, "differences": list(differences)}
+        return {**slow, "why": why, "differences": list(differences)}
 
 
 def _end(size: int, of: int) -> int:
